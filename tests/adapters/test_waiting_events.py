@@ -90,16 +90,16 @@ class World:
         return [version for _, one, version in self.told if one == uid]
 
 
-def run(story: Callable[[], Awaitable[None]]) -> None:
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
     async def told() -> None:
-        await story()
+        await scenario()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(told())
 
 
 def test_flood_of_large_pods_delays_no_event_of_another_namespace() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world, loop = World(), asyncio.get_running_loop()
         begun_s = loop.time()
         for version in range(1, 201):  # 20 a second, for 10 s
@@ -116,11 +116,11 @@ def test_flood_of_large_pods_delays_no_event_of_another_namespace() -> None:
         assert world.shares.waiting.held == 0
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 def test_last_state_of_every_pod_is_reported_once() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = World()
         for version in range(1, 31):
             await world.send("MODIFIED", pod("a", f"large{version % 5}", version, LARGE))
@@ -131,12 +131,12 @@ def test_last_state_of_every_pod_is_reported_once() -> None:
             assert versions[-1] == 30 - (30 - number) % 5
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("size", [0, LARGE], ids=["small", "large"])
 def test_deletion_is_reported_last_and_at_once(size: int) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = World()
         for version in (1, 2, 3):
             await world.send("MODIFIED", pod("a", "large", version, LARGE))
@@ -148,11 +148,11 @@ def test_deletion_is_reported_last_and_at_once(size: int) -> None:
         assert world.shares.waiting.held == 0
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 def test_event_that_fits_the_share_is_reported_instead_of_an_older_one_that_waits() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = World()
         for version in (1, 2, 3):
             await world.send("MODIFIED", pod("a", "large", version, LARGE))
@@ -161,13 +161,13 @@ def test_event_that_fits_the_share_is_reported_instead_of_an_older_one_that_wait
         assert world.versions("a/large") == [1, 4]
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 def test_event_without_room_is_read_again_in_its_turn() -> None:
     """What the watch sends after it, of an older state, is not told any more."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         world = World(waiting_bytes=LARGE)
         attempts = iter([Unavailable("no answer"), None])
 
@@ -189,11 +189,11 @@ def test_event_without_room_is_read_again_in_its_turn() -> None:
         assert world.versions("a/large")[-1] == 8
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 def test_pod_that_changes_or_goes_while_it_is_read_is_reported_in_order() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world, answered = World(waiting_bytes=LARGE), asyncio.Event()
 
         async def answer() -> dict[str, Any]:
@@ -215,12 +215,12 @@ def test_pod_that_changes_or_goes_while_it_is_read_is_reported_in_order() -> Non
         assert world.told[-1][:2] == ("DELETED", "a/large")
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("read", [False, True])
 def test_pod_that_is_too_large_to_be_read_is_left_out_as_a_list_does(read: bool) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = World(waiting_bytes=LARGE)
 
         async def answer() -> dict[str, Any]:
@@ -234,11 +234,11 @@ def test_pod_that_is_too_large_to_be_read_is_left_out_as_a_list_does(read: bool)
         assert world.reads == int(read)
         await world.end()
 
-    run(story)
+    run(scenario)
 
 
 def test_watch_that_ends_gives_back_the_room_of_what_waits() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = World()
         for number in range(4):
             await world.send("MODIFIED", pod("a", f"large{number}", 1, LARGE))
@@ -246,4 +246,4 @@ def test_watch_that_ends_gives_back_the_room_of_what_waits() -> None:
         await world.end()
         assert world.shares.waiting.held == 0
 
-    run(story)
+    run(scenario)

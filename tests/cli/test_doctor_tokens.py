@@ -85,7 +85,9 @@ def pair(prefill_scaling: dict[str, Any], decode_scaling: dict[str, Any]) -> Fac
 def test_pools_of_a_pair_with_different_priorities_are_named_with_both() -> None:
     (one,) = [each for each in examined(pair({"priority": 10}, {})) if "Prio" in each.finding]
     assert (one.finding, one.severity) == ("PrioritiesDiffer", Severity.WARNING)
-    assert one.why.startswith("its scaling.priority is 0, and that of its prefill pool prompts is 10")
+    assert one.why.startswith(
+        "its scaling.priority is 0, and that of its prefill pool prompts is 10"
+    )
     assert "inferenceservices.headroom.dev/prompts --namespace vision" in one.remedy
 
 

@@ -30,7 +30,7 @@ def test_message_and_error_begin_no_other_line_of_the_log() -> None:
     assert others[-1] == r" 2026-11-27 INFO headroom: all is well \x1b[2J"
 
 
-STORY = """
+SCRIPT = """
 import os, sys
 from headroom.cli.compose.process_setup import return_big_blocks
 
@@ -53,6 +53,6 @@ print(resident_mb() - before)
 @pytest.mark.parametrize(("threshold", "kept"), [("fixed", False), ("as it comes", True)])
 def test_big_blocks_are_returned_while_small_ones_stay(threshold: str, kept: bool) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", STORY, threshold], capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT, threshold], capture_output=True, text=True, check=True
     )
     assert (float(done.stdout) > 20.0) is kept

@@ -70,14 +70,16 @@ class FakeReviews:
         return {"status": {"allowed": asked["resource"] not in self.refused}}
 
 
-def watched(story: Callable[[Prerequisites, FakeReviews], Awaitable[None]], *unlisted: str) -> None:
+def watched(
+    scenario: Callable[[Prerequisites, FakeReviews], Awaitable[None]], *unlisted: str
+) -> None:
     async def run() -> None:
         api = FakeReviews()
         needed = [*on_services(["vision"]), *on_lease("system", "headroom-operator")]
         prerequisites = Prerequisites(api, needed, lambda: unlisted)
         task = asyncio.create_task(prerequisites.watch())
         try:
-            await story(prerequisites, api)
+            await scenario(prerequisites, api)
         finally:
             task.cancel()
 
@@ -90,18 +92,18 @@ def complaints(prerequisites: Prerequisites) -> dict[str, str]:
 
 
 def test_met_prerequisites_are_checked_rarely() -> None:
-    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+    async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         assert not all(check.passed for check in prerequisites.checks())
         await asyncio.sleep(1.0)
         assert complaints(prerequisites) == {"crd": "", "rbac": ""}
         await asyncio.sleep(2.0 * AGAIN_AFTER_S)
         assert api.looks == 3
 
-    watched(story)
+    watched(scenario)
 
 
 def test_missing_permissions_are_named_until_granted() -> None:
-    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+    async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         api.refused = {"pods", "leases"}
         await asyncio.sleep(1.0)
         assert complaints(prerequisites)["rbac"] == (
@@ -115,11 +117,11 @@ def test_missing_permissions_are_named_until_granted() -> None:
         await asyncio.sleep(UNMET_AGAIN_AFTER_S)
         assert complaints(prerequisites)["rbac"] == ""
 
-    watched(story)
+    watched(scenario)
 
 
 def test_namespace_that_cannot_be_read_leaves_the_operator_ready_for_others() -> None:
-    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+    async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         api.refused = {"pods"}
         await asyncio.sleep(1.0)
         assert complaints(prerequisites)["rbac"] == ""
@@ -127,7 +129,7 @@ def test_namespace_that_cannot_be_read_leaves_the_operator_ready_for_others() ->
         await asyncio.sleep(AGAIN_AFTER_S)
         assert complaints(prerequisites)["rbac"].endswith("leases.coordination.k8s.io -n system")
 
-    watched(story, "vision", "system")
+    watched(scenario, "vision", "system")
 
 
 @pytest.mark.parametrize(
@@ -146,18 +148,18 @@ def test_namespace_that_cannot_be_read_leaves_the_operator_ready_for_others() ->
     ids=["no CRD", "an older one", "a much older one"],
 )
 def test_outdated_crd_names_missing_fields(answer: Answered, words: str) -> None:
-    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+    async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         api.answer = answer
         await asyncio.sleep(1.0)
         assert words in complaints(prerequisites)["crd"]
         assert "headroom crd" in complaints(prerequisites)["crd"]
 
-    watched(story)
+    watched(scenario)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"components": {"schemas": 3}}'])
 def test_unavailable_api_server_keeps_last_result(body: bytes) -> None:
-    async def story(prerequisites: Prerequisites, api: FakeReviews) -> None:
+    async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         await asyncio.sleep(1.0)
         api.answer = Answered(200, body)
         await asyncio.sleep(AGAIN_AFTER_S)
@@ -166,7 +168,7 @@ def test_unavailable_api_server_keeps_last_result(body: bytes) -> None:
         assert complaints(prerequisites) == {"crd": "", "rbac": ""}
         assert api.looks > 50, "it asks again soon"
 
-    watched(story)
+    watched(scenario)
 
 
 def test_newer_crd_passes() -> None:

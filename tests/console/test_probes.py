@@ -25,27 +25,27 @@ async def nothing(*_: object) -> None:
     """Stand for what is never called."""
 
 
-def virtually(story: Callable[[], Awaitable[None]]) -> None:
+def virtually(scenario: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
-        await story()
+        await scenario()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(run())
 
 
 def test_readyz_passes_after_services_are_listed() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         watched = controller()
         health = Health(watched)
         assert "CustomResourceDefinition" in complaints(health.readyz())["services-listed"]
         watched.cache.synced.set()
         assert complaints(health.readyz()) == {}
 
-    virtually(story)
+    virtually(scenario)
 
 
 def test_livez_passes_while_schedule_runs() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         watched = controller()
         health = Health(watched)
         assert complaints(health.livez()) == {}, "nothing has begun yet"
@@ -60,11 +60,11 @@ def test_livez_passes_while_schedule_runs() -> None:
         await asyncio.sleep(20.0)
         assert complaints(health.livez()) == {}, "another one may decide now"
 
-    virtually(story)
+    virtually(scenario)
 
 
 def test_livez_fails_while_a_service_is_overdue() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         watched = controller()
         health = Health(watched)
         watched.scheduler = idle = Scheduler(
@@ -76,7 +76,7 @@ def test_livez_fails_while_a_service_is_overdue() -> None:
         await asyncio.sleep(20.0)
         assert "overdue by 70 s" in complaints(health.livez())["overdue"]
 
-    virtually(story)
+    virtually(scenario)
 
 
 class Silent:
@@ -89,25 +89,25 @@ class Silent:
 
 @pytest.mark.parametrize(("silent_s", "lives"), [(0.0, True), (59.0, True), (61.0, False)])
 def test_livez_fails_when_watch_loop_stops(silent_s: float, lives: bool) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         health = Health(controller(), watch=Silent(silent_s))
         assert ("watch" not in complaints(health.livez())) is lives
 
-    virtually(story)
+    virtually(scenario)
 
 
 @pytest.mark.parametrize(("lag_s", "lives"), [(0.0, True), (9.0, True), (11.0, False)])
 def test_livez_fails_when_event_loop_is_late(lag_s: float, lives: bool) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         health = Health(controller())
         health.lagged(lag_s)
         assert ("event-loop" not in complaints(health.livez())) is lives
 
-    virtually(story)
+    virtually(scenario)
 
 
 def test_late_event_loop_is_reported() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         late: list[float] = []
         task = asyncio.create_task(watch_loop_lag(late.append))
         await asyncio.sleep(0.6)
@@ -118,4 +118,4 @@ def test_late_event_loop_is_reported() -> None:
         task.cancel()
         assert late == pytest.approx([0.0, 2.6])
 
-    virtually(story)
+    virtually(scenario)

@@ -99,13 +99,13 @@ async def lacks_nodes(world: World) -> str:
     return world.message("CapacityAvailable", "ranker")
 
 
-STORIES = [rises, falls, is_bounded, hides_demand, has_another_autoscaler, is_silent, lacks_nodes]
+SCENARIOS = [rises, falls, is_bounded, hides_demand, has_another_autoscaler, is_silent, lacks_nodes]
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-def test_page_quotes_the_operator(story: Callable[[World], Awaitable[str]]) -> None:
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_page_quotes_the_operator(scenario: Callable[[World], Awaitable[str]]) -> None:
     async def check(world: World) -> None:
-        assert words(await story(world)) in words(PAGE)
+        assert words(await scenario(world)) in words(PAGE)
 
     play(check)
 

@@ -33,7 +33,7 @@ def owners(world: World, kind: str) -> list[str]:
 
 
 def test_orphaned_children_are_adopted_with_their_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         uids = await orphaned(world)
         before, generation = world.replicas(), found(world, "Deployment")["metadata"]["generation"]
         world.create()
@@ -50,13 +50,13 @@ def test_orphaned_children_are_adopted_with_their_replicas() -> None:
         await world.run_for(60.0)
         assert world.replicas() >= 7, "and scaled"
 
-    play(story)
+    play(scenario)
 
 
 def test_orphan_that_was_not_handed_over_yet_is_adopted() -> None:
     """The controller of PodDisruptionBudgets writes between creation and handover."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await orphaned(world)
         created: dict[str, Any] = {"f:spec": {"f:maxUnavailable": {}, "f:selector": {}}}
         by_us = {"manager": "headroom-scaler", "operation": "Update", "fieldsV1": created}
@@ -67,11 +67,11 @@ def test_orphan_that_was_not_handed_over_yet_is_adopted() -> None:
         assert world.condition("Ready") == ("True", "Serving")
         assert len(owners(world, "PodDisruptionBudget")) == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_adoption_with_another_spec_is_a_rollout_and_said_once() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         uids = await orphaned(world)
         world.create(runtime={"image": "registry.example/server:2"})
         await world.run_for(60.0)
@@ -81,7 +81,7 @@ def test_adoption_with_another_spec_is_a_rollout_and_said_once() -> None:
         assert server["image"] == "registry.example/server:2"
         assert len(world.cluster.events("Adopted")) == 1
 
-    play(story)
+    play(scenario)
 
 
 def _another_controller(metadata: dict[str, Any]) -> None:
@@ -104,7 +104,7 @@ def _without_label(metadata: dict[str, Any]) -> None:
     ids=lambda one: one.__name__,
 )
 def test_what_may_be_anothers_is_left_alone(change: Any) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await orphaned(world)
         deployment = found(world, "Deployment")
         world.cluster.update(deployment, lambda one: change(one["metadata"]))
@@ -115,13 +115,13 @@ def test_what_may_be_anothers_is_left_alone(change: Any) -> None:
         assert "is not controlled by this InferenceService" in world.message("Ready")
         assert found(world, "Deployment")["metadata"] == before
 
-    play(story)
+    play(scenario)
 
 
 def test_service_that_is_being_deleted_adopts_nothing() -> None:
     """The watch may be late: the operator does not know of the deletion, which orphans children."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         service = found(world, "InferenceService")
@@ -136,11 +136,11 @@ def test_service_that_is_being_deleted_adopts_nothing() -> None:
         for kind in CHILDREN:
             assert "ownerReferences" not in found(world, kind)["metadata"]
 
-    play(story)
+    play(scenario)
 
 
 def test_children_of_an_earlier_service_are_said_to_be_going() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await orphaned(world)
         earlier = {"apiVersion": "headroom.dev/v1alpha1", "kind": "InferenceService"}
         earlier |= {"name": "resnet", "uid": "gone"}
@@ -152,4 +152,4 @@ def test_children_of_an_earlier_service_are_said_to_be_going() -> None:
         await world.run_for(10.0)
         assert "belongs to an earlier InferenceService" in world.message("Ready")
 
-    play(story)
+    play(scenario)

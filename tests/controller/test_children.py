@@ -12,7 +12,7 @@ LABEL = "headroom.dev/inference-service"
 
 
 def test_new_service_gets_children_and_becomes_ready() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(4.0)
         for kind in ("ServiceAccount", "Service", "PodDisruptionBudget", "Deployment"):
@@ -25,13 +25,13 @@ def test_new_service_gets_children_and_becomes_ready() -> None:
         assert world.status()["observedGeneration"] == 1
         assert [event["reason"] for event in world.cluster.events()] == ["Created", "Serving"]
 
-    play(story)
+    play(scenario)
 
 
 def test_new_service_costs_few_requests() -> None:
     """Two hundred services that are created together wait for the API server alone."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(1.0)
         about = ("ServiceAccount", "Service", "PodDisruptionBudget", "Deployment", "Pod")
@@ -48,11 +48,11 @@ def test_new_service_costs_few_requests() -> None:
         assert patched == ["Deployment", "ServiceAccount", "Service", "PodDisruptionBudget"]
         assert "apply" not in {verb for verb, _ in world.cluster.calls}
 
-    play(story)
+    play(scenario)
 
 
 def test_created_child_is_handed_over_before_it_is_repaired() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(10.0)
         service = world.cluster.find("Service", "resnet")
@@ -63,23 +63,23 @@ def test_created_child_is_handed_over_before_it_is_repaired() -> None:
         assert [one for one in calls if one != "get"] == ["create", "json_patch", "apply"]
         assert service["spec"]["selector"] == {LABEL: "resnet"}
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget", "ServiceAccount"])
 def test_deleted_child_is_recreated(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(10.0)
         world.cluster.delete(kind, "resnet")
         await world.run_for(35.0)
         assert world.cluster.find(kind, "resnet")
 
-    play(story)
+    play(scenario)
 
 
 def test_drift_is_repaired_and_foreign_fields_are_kept() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(10.0)
         service = world.cluster.find("Service", "resnet")
@@ -98,13 +98,13 @@ def test_drift_is_repaired_and_foreign_fields_are_kept() -> None:
         assert deployment["spec"]["strategy"]["type"] == "RollingUpdate"
         assert deployment["metadata"]["annotations"] == {"note": "theirs"}
 
-    play(story)
+    play(scenario)
 
 
 def test_deployment_that_another_client_keeps_overwriting_is_left_for_a_while() -> None:
     """Each repair is a rollout: without a pause the two of them replace a pod every 2 s."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(10.0)
         await world.restart_operator()
@@ -143,11 +143,11 @@ def test_deployment_that_another_client_keeps_overwriting_is_left_for_a_while() 
         assert deployment["spec"]["strategy"]["type"] == "RollingUpdate"
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_deployment_deleted_under_load_returns_with_decided_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -157,11 +157,11 @@ def test_deployment_deleted_under_load_returns_with_decided_replicas() -> None:
         await world.run_for(4.0)
         assert world.replicas() >= decided
 
-    play(story)
+    play(scenario)
 
 
 def test_created_object_is_handed_over_to_the_applier() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("json_patch", "Deployment", Unavailable("lost"))
         world.create()
         await world.run_for(6.0)
@@ -176,11 +176,11 @@ def test_created_object_is_handed_over_to_the_applier() -> None:
             ("headroom-scaler", "Update"): {"f:spec": {"f:replicas": {}}},
         }
 
-    play(story)
+    play(scenario)
 
 
 def test_rejected_pod_template_holds_everything() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", rejected("spec.template: Invalid"), times=99)
         world.create()
         await world.run_for(30.0)
@@ -190,11 +190,11 @@ def test_rejected_pod_template_holds_everything() -> None:
         await world.run_for(8.0)
         assert world.cluster.find("Deployment", "resnet")
 
-    play(story)
+    play(scenario)
 
 
 def test_deployment_over_quota_is_retried_less_and_less_often() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", Forbidden("exceeded quota"), times=999)
         world.create()
         await world.run_for(60.0)
@@ -208,11 +208,11 @@ def test_deployment_over_quota_is_retried_less_and_less_often() -> None:
         await world.run_for(65.0)
         assert world.cluster.find("Deployment", "resnet")
 
-    play(story)
+    play(scenario)
 
 
 def test_foreign_object_of_the_same_name_is_never_adopted() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         theirs = world.cluster.put(
             {
                 "apiVersion": "apps/v1",
@@ -226,13 +226,13 @@ def test_foreign_object_of_the_same_name_is_never_adopted() -> None:
         assert theirs["spec"] == {"replicas": 3}
         assert world.condition("Ready") == ("False", "ApplyFailed")
 
-    play(story)
+    play(scenario)
 
 
 def test_foreign_object_of_the_same_name_is_no_invalid_spec() -> None:
     """A selector is immutable, so a dry run over another owner's Deployment is refused."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", rejected("field is immutable"), times=99)
         world.cluster.put(
             {
@@ -247,4 +247,4 @@ def test_foreign_object_of_the_same_name_is_no_invalid_spec() -> None:
         assert world.condition("Ready") == ("False", "ApplyFailed")
         assert "not controlled by this InferenceService" in world.message("Ready")
 
-    play(story)
+    play(scenario)

@@ -12,7 +12,7 @@ from support.controller_world import REPLICA_RPS, World, play
 def test_load_is_followed_at_once_and_not_counted_at_once_later(
     back_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name in ("resnet", "bert"):
             world.create(name)
             world.pods.arrivals_rps[name] = 1.5 * REPLICA_RPS
@@ -27,12 +27,12 @@ def test_load_is_followed_at_once_and_not_counted_at_once_later(
         assert min(seen[3:]) >= 4, "40 s later"
         assert max(seen) <= 5, "also when the time is what it was"
 
-    play(story)
+    play(scenario)
     assert caplog.text.count("the clock went back") == 1
 
 
 def test_small_correction_of_the_clock_costs_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 1, "scaleDown": {"stabilizationWindow": "20s"}})
         world.pods.arrivals_rps["resnet"] = 4.0 * REPLICA_RPS
         await world.run_for(120.0)
@@ -42,12 +42,12 @@ def test_small_correction_of_the_clock_costs_nothing(caplog: pytest.LogCaptureFi
         assert min(one.time_s for one in world.recorder.decisions[-10:]) >= latest_s
         assert world.recorder.decisions[-1].signals.arrival_rps.value is not None
 
-    play(story)
+    play(scenario)
     assert "the clock went back" not in caplog.text
 
 
 def test_refused_spec_is_tried_again_after_the_clock_went_back() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("dry_run", "Deployment", rejected("quota exceeded"))
         world.create()
         await world.run_for(3.0)
@@ -57,4 +57,4 @@ def test_refused_spec_is_tried_again_after_the_clock_went_back() -> None:
         assert world.replicas() == 1
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)

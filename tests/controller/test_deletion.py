@@ -6,7 +6,7 @@ from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_service_that_a_finalizer_keeps_says_that_it_is_not_scaled() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         service = world.create()
         await world.run_for(60.0)
         assert world.condition("ScalingActive") == ("True", "Auto")
@@ -24,4 +24,4 @@ def test_service_that_a_finalizer_keeps_says_that_it_is_not_scaled() -> None:
         await world.run_for(30.0)
         assert world.cluster.calls.count(("apply_status", "InferenceService")) == before
 
-    play(story)
+    play(scenario)

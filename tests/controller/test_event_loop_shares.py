@@ -33,16 +33,16 @@ def now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def run(story: Coroutine[Any, Any, None]) -> None:
+def run(scenario: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(story)
+        runner.run(scenario)
 
 
 @pytest.mark.parametrize("owners", [1, 4, 100])
 def test_hostile_pages_leave_most_of_the_loop_to_others(owners: int) -> None:
     """400 pages of 100 ms: another's page is parsed at once, after one of theirs at most."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = Loop()
         hostile = [
             asyncio.create_task(loop.tick(f"h{owner}", 400 // owners, 0.1))
@@ -58,11 +58,11 @@ def test_hostile_pages_leave_most_of_the_loop_to_others(owners: int) -> None:
         assert loop.spent_s == pytest.approx(40.002)
         assert now_s() - began_s > 2.0 * loop.spent_s
 
-    run(story())
+    run(scenario())
 
 
 def test_slow_pages_of_two_namespaces_are_parsed_in_turns() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         loop = Loop()
         hostile = asyncio.create_task(loop.tick("h", 100, 0.1))
         await asyncio.sleep(0.1)
@@ -72,33 +72,33 @@ def test_slow_pages_of_two_namespaces_are_parsed_in_turns() -> None:
         hostile.cancel()
         await asyncio.gather(hostile, return_exceptions=True)
 
-    run(story())
+    run(scenario())
 
 
 def test_usual_pages_are_never_paused() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         loop = Loop()
         began_s = now_s()
         await loop.tick("a", 400, 0.0001, USUAL)
         assert now_s() == began_s
 
-    run(story())
+    run(scenario())
 
 
 def test_small_pages_that_are_always_new_are_paused_in_the_end() -> None:
     """100 pages of 6 ms every two seconds would take 30 % of the loop."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         loop = Loop()
         for _ in range(10):
             await loop.tick("a", 100, 0.006, USUAL)
         assert now_s() > 2.0 * loop.spent_s
 
-    run(story())
+    run(scenario())
 
 
 def test_page_that_is_rejected_counts_as_well() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         loop = Loop()
 
         def parse() -> None:
@@ -110,4 +110,4 @@ def test_page_that_is_rejected_counts_as_well() -> None:
             await loop.shares.run("a", LARGE, parse)
         assert now_s() - began_s == pytest.approx(0.3)
 
-    run(story())
+    run(scenario())

@@ -13,7 +13,7 @@ WRITES_OF_A_LIFE = 14
 
 
 def test_stored_invalid_spec_holds_everything() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -34,21 +34,21 @@ def test_stored_invalid_spec_holds_everything() -> None:
         await world.run_for(10.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_failed_tick_names_the_service_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"))
         await world.run_for(5.0)
 
-    play(story)
+    play(scenario)
     assert "default/resnet: tick failed: Forbidden: no list on pods" in caplog.text
 
 
 def test_failed_tick_is_reported_as_evaluation_failed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.cluster.fail("list_all", "Pod", Forbidden("no list on pods"), times=2)
@@ -58,22 +58,22 @@ def test_failed_tick_is_reported_as_evaluation_failed() -> None:
         await world.run_for(10.0)
         assert world.condition("ScalingActive") == ("True", "Auto")
 
-    play(story)
+    play(scenario)
 
 
 def test_failing_service_stops_no_other() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         poisoned = world.create("poisoned")
         poisoned["metadata"]["generation"] = "not a number"
         world.create("healthy")
         await world.run_for(60.0)
         assert world.condition("Ready", "healthy") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_api_outage_of_minutes_is_survived() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.cluster.fail("get", "Deployment", Unavailable("down", retry_after_s=1.0), times=8)
@@ -82,11 +82,11 @@ def test_api_outage_of_minutes_is_survived() -> None:
         assert world.recorder.outcomes[-1] == "ok"
         assert world.condition("ScalingActive") == ("True", "Auto")
 
-    play(story)
+    play(scenario)
 
 
 def test_deleted_service_without_event_is_discarded() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("told")
         world.create("untold")
         await world.run_for(20.0)
@@ -99,11 +99,11 @@ def test_deleted_service_without_event_is_discarded() -> None:
         await world.run_for(30.0)
         assert ("get", "Deployment") not in world.cluster.calls
 
-    play(story)
+    play(scenario)
 
 
 def test_service_deleted_during_a_tick_gets_no_children() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         follow = world.cluster.before_call
 
         def delete_it(verb: str, kind: str) -> None:
@@ -116,13 +116,13 @@ def test_service_deleted_during_a_tick_gets_no_children() -> None:
         await world.run_for(10.0)
         assert world.cluster.find("Deployment", "resnet") is None
 
-    play(story)
+    play(scenario)
 
 
 def test_lagging_api_server_removes_no_service() -> None:
     """Something of the service was not found, and the LIST that follows is from before it was."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         past = await world.cluster.list_at("headroom.dev/v1alpha1", "InferenceService", None)
         world.create()
         await world.run_for(2.0)
@@ -133,11 +133,11 @@ def test_lagging_api_server_removes_no_service() -> None:
         assert world.recorder.gone == []
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_restored_etcd_is_followed_within_two_minutes() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name in ("resnet", "bert"):
             world.create(name)
         await world.run_for(60.0)
@@ -160,7 +160,7 @@ def test_restored_etcd_is_followed_within_two_minutes() -> None:
             assert world.status(name)["observedGeneration"] == service["metadata"]["generation"]
             assert world.condition("Ready", name)[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 async def _given(listed: tuple[list[Any], str]) -> tuple[list[Any], str]:
@@ -168,7 +168,7 @@ async def _given(listed: tuple[list[Any], str]) -> tuple[list[Any], str]:
 
 
 def test_recreated_service_starts_without_the_old_state() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         first = world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -180,7 +180,7 @@ def test_recreated_service_starts_without_the_old_state() -> None:
         assert world.replicas() == 1
         assert world.recorder.gone == ["default/resnet"]
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("taken", [False, True], ids=["before it", "after it"])
@@ -188,7 +188,7 @@ def test_recreated_service_starts_without_the_old_state() -> None:
 def test_crash_around_any_write_converges(nth: int, taken: bool) -> None:
     """The process dies at its nth write, before or after the API server took it."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         follow = world.cluster.before_call
         writes = 0
@@ -220,4 +220,4 @@ def test_crash_around_any_write_converges(nth: int, taken: bool) -> None:
         managers = [one["manager"] for one in deployment["metadata"]["managedFields"]]
         assert sorted(managers) == ["headroom", "headroom-scaler"]
 
-    play(story)
+    play(scenario)

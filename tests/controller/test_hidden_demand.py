@@ -14,7 +14,7 @@ def _reason(world: World) -> str:
 
 
 def test_demand_that_a_saturated_replica_hides_is_reported_while_it_lasts() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"maxReplicas": 1})
         world.pods.arrivals_rps["resnet"] = 0.3 * FULL_RPS
         await world.run_for(60.0)
@@ -41,4 +41,4 @@ def test_demand_that_a_saturated_replica_hides_is_reported_while_it_lasts() -> N
         await world.run_for(180.0)
         assert _reason(world) == "DemandCounted"
 
-    play(story)
+    play(scenario)

@@ -75,7 +75,7 @@ TROUBLES = {
 
 @pytest.mark.parametrize(("spoil", "words", "step"), TROUBLES.values(), ids=TROUBLES)
 def test_broken_majority_is_reported_and_not_multiplied(spoil: Any, words: str, step: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         before = await serving(world)
         for pod in world.pods.of("resnet")[: before // 2 + 1]:
             world.pods.spoiled[pod["metadata"]["name"]] = spoil(world)
@@ -89,11 +89,11 @@ def test_broken_majority_is_reported_and_not_multiplied(spoil: Any, words: str, 
         assert world.condition("CapacityAvailable")[0] == "True"
         assert abs(world.replicas() - before) <= 1
 
-    play(story)
+    play(scenario)
 
 
 def test_preempted_pods_are_replaced_once() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         before = await serving(world)
         world.cluster.scale_writes.clear()
         for pod in world.pods.of("resnet")[: before // 2]:
@@ -103,11 +103,11 @@ def test_preempted_pods_are_replaced_once() -> None:
         assert world.cluster.scale_writes == [], "the ReplicaSet replaces; nothing is added"
         assert world.condition("CapacityAvailable")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 def test_preempted_pods_without_a_node_are_not_multiplied() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         before = await serving(world)
         world.pods.capacity = before - before // 2
         for pod in world.pods.of("resnet")[: before // 2]:
@@ -118,11 +118,11 @@ def test_preempted_pods_without_a_node_are_not_multiplied() -> None:
         assert "Insufficient nvidia.com/gpu" in world.message("CapacityAvailable")
         assert "add nodes, free accelerators" in world.message("CapacityAvailable")
 
-    play(story)
+    play(scenario)
 
 
 def test_flapping_readiness_keeps_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         before = await serving(world)
         flapping = [pod["metadata"]["name"] for pod in world.pods.of("resnet")[: before // 2]]
         world.cluster.scale_writes.clear()
@@ -135,11 +135,11 @@ def test_flapping_readiness_keeps_replicas() -> None:
         assert [n for n in world.cluster.scale_writes if n < before] == []
         assert max(world.cluster.scale_writes, default=before) <= before + before // 2
 
-    play(story)
+    play(scenario)
 
 
 def test_rejected_pods_are_not_counted_as_starting() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"maxReplicas": 20})
         await world.run_for(20.0)
         world.pods.refused = 'pods "resnet-x" is forbidden: exceeded quota: gpus, used: 1'
@@ -157,4 +157,4 @@ def test_rejected_pods_are_not_counted_as_starting() -> None:
         await asyncio.sleep(40.0)
         assert world.condition("CapacityAvailable")[0] == "True"
 
-    play(story)
+    play(scenario)

@@ -10,7 +10,7 @@ from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_silent_pods_keep_the_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -25,11 +25,11 @@ def test_silent_pods_keep_the_replicas() -> None:
         assert world.message("MetricsAvailable").endswith("run kubectl headroom doctor -n default")
         assert len(world.cluster.events("MetricsStale")) == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_stale_metrics_have_one_reason() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -39,11 +39,11 @@ def test_stale_metrics_have_one_reason() -> None:
         assert world.condition("SLOMet") == ("Unknown", "MetricsStale")
         assert world.message("SLOMet").endswith("see MetricsAvailable")
 
-    play(story)
+    play(scenario)
 
 
 def test_brief_loss_of_metrics_leaves_replicas_healthy() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         world.pods.arrivals_rps["resnet"] = REPLICA_RPS
         await world.run_for(90.0)
@@ -53,11 +53,11 @@ def test_brief_loss_of_metrics_leaves_replicas_healthy() -> None:
                 await world.run_for(2.0)
                 assert world.condition("ReplicasHealthy") == ("True", "ReplicasAlike")
 
-    play(story)
+    play(scenario)
 
 
 def test_repeated_pages_keep_the_replicas_and_are_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -73,11 +73,11 @@ def test_repeated_pages_keep_the_replicas_and_are_named() -> None:
         assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert world.replicas() < standing
 
-    play(story)
+    play(scenario)
 
 
 def test_restart_keeps_replicas_and_learned_values() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "120s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -91,24 +91,24 @@ def test_restart_keeps_replicas_and_learned_values() -> None:
         await world.run_for(200.0)
         assert world.replicas() < standing
 
-    play(story)
+    play(scenario)
 
 
 def test_unreadable_checkpoint_is_ignored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(status={"checkpoint": '{"version": 99}'})
         await world.run_for(20.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
     assert "starting without memory" in caplog.text
 
 
 @pytest.mark.parametrize("late_s", [0.0, 2.0], ids=["every scrape", "one late scrape"])
 def test_operator_start_is_no_metrics_failure(late_s: float) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         assert world.condition("SLOMet") == ("Unknown", "NoTraffic")
@@ -123,11 +123,11 @@ def test_operator_start_is_no_metrics_failure(late_s: float) -> None:
         assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert not [e for e in world.cluster.events() if e["reason"].startswith("Metrics")]
 
-    play(story)
+    play(scenario)
 
 
 def test_ready_pod_without_address_is_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.pods.ready("resnet")[0]["status"].pop("podIP")
@@ -135,11 +135,11 @@ def test_ready_pod_without_address_is_named() -> None:
         assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert "no podIP yet" in world.message("MetricsAvailable")
 
-    play(story)
+    play(scenario)
 
 
 def test_unlisted_replicas_are_not_taken_for_idle() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -156,13 +156,13 @@ def test_unlisted_replicas_are_not_taken_for_idle() -> None:
         assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
         assert world.replicas() == standing
 
-    play(story)
+    play(scenario)
 
 
 def test_pods_whose_owner_is_not_read_yet_are_not_taken_for_absent() -> None:
     """960 pods of others with the labels: 64 owners are read in a tick, so it takes 15 ticks."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.update(world.create_workload("own"), with_app_label)
         world.create(target="own")
         await world.run_for(60.0)
@@ -178,7 +178,7 @@ def test_pods_whose_owner_is_not_read_yet_are_not_taken_for_absent() -> None:
         await world.run_for(60.0)
         assert world.condition("MetricsAvailable") == ("True", "MetricsFresh")
 
-    play(story)
+    play(scenario)
 
 
 def with_app_label(deployment: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ TROUBLES = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
 def test_rejected_child_stops_neither_creation_nor_scaling(kind: str, error: ClusterError) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("create", kind, error, times=999)
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -36,7 +36,7 @@ def test_rejected_child_stops_neither_creation_nor_scaling(kind: str, error: Clu
         assert world.cluster.find(kind, "resnet")
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("verb", ["get", "apply"])
@@ -53,7 +53,7 @@ def test_rejected_child_stops_neither_creation_nor_scaling(kind: str, error: Clu
 def test_passing_trouble_of_a_child_is_no_failure_of_the_service(
     verb: str, error: ClusterError, times: int, ready: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         budget = world.cluster.find("PodDisruptionBudget", "resnet")
@@ -71,18 +71,18 @@ def test_passing_trouble_of_a_child_is_no_failure_of_the_service(
         assert world.condition("Ready") == ("True", "Serving")
         assert budget["spec"]["maxUnavailable"] != "99%", "it was tried again soon"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_child_rejected_once_is_written_soon(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("create", kind, Forbidden("no rights yet"), times=1)
         world.create()
         await world.run_for(9.0)
         assert world.cluster.find(kind, "resnet")
 
-    play(story)
+    play(scenario)
 
 
 def foreign(world: World, kind: str) -> Manifest:
@@ -93,7 +93,7 @@ def foreign(world: World, kind: str) -> Manifest:
 def test_pods_get_no_foreign_account_by_the_choice_of_a_name() -> None:
     """Policies admit a service's own ServiceAccount; one of its name may be an administrator's."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         foreign(world, "ServiceAccount")
         world.create()
         await world.run_for(30.0)
@@ -104,7 +104,7 @@ def test_pods_get_no_foreign_account_by_the_choice_of_a_name() -> None:
         await world.run_for(90.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
@@ -113,7 +113,7 @@ def test_foreign_account_is_seen_where_creations_are_refused_without_a_look(
 ) -> None:
     """A quota and a webhook answer before the API server looks whether the object exists."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         foreign(world, "ServiceAccount")
         world.cluster.fail("create", "ServiceAccount", error, times=9999)
         world.create()
@@ -121,11 +121,11 @@ def test_foreign_account_is_seen_where_creations_are_refused_without_a_look(
         assert world.cluster.find("Deployment", "resnet") is None
         assert world.condition("Ready") == ("False", "ApplyFailed")
 
-    play(story)
+    play(scenario)
 
 
 def test_deployment_under_a_foreign_account_is_scaled_and_not_changed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.delete("ServiceAccount", "resnet")
@@ -137,23 +137,23 @@ def test_deployment_under_a_foreign_account_is_scaled_and_not_changed() -> None:
         assert "another" not in str(world.cluster.find("Deployment", "resnet"))
         assert world.condition("Ready") == ("False", "ApplyFailed")
 
-    play(story)
+    play(scenario)
 
 
 def test_foreign_account_that_the_pods_do_not_get_is_left_alone() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         foreign(world, "ServiceAccount")
         pod = {"spec": {"serviceAccountName": "theirs"}}
         world.create(runtime={"image": "one", "podTemplate": pod})
         await world.run_for(30.0)
         assert world.cluster.find("Deployment", "resnet")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("kind", ["Service", "PodDisruptionBudget"])
 def test_foreign_child_is_left_alone(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         theirs = foreign(world, kind)
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -163,11 +163,11 @@ def test_foreign_child_is_left_alone(kind: str) -> None:
         assert world.condition("Ready") == ("False", "ApplyFailed")
         assert "not controlled by this InferenceService" in world.message("Ready")
 
-    play(story)
+    play(scenario)
 
 
 def test_rejected_child_is_retried_less_and_less_often() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("create", "Service", Forbidden("exceeded quota"), times=9999)
         world.create()
         await world.run_for(61.0)
@@ -178,7 +178,7 @@ def test_rejected_child_is_retried_less_and_less_often() -> None:
         await world.run_for(300.0)
         assert 4 <= world.cluster.calls.count(("create", "Service")) - before <= 6, "each minute"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
@@ -186,7 +186,7 @@ def test_rejected_child_is_retried_less_and_less_often() -> None:
 def test_refused_update_of_the_deployment_stops_no_scaling(verb: str, error: ClusterError) -> None:
     """A webhook is down, or a policy is new, and the operator has restarted."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail(verb, "Deployment", error, times=9999)
@@ -205,11 +205,11 @@ def test_refused_update_of_the_deployment_stops_no_scaling(verb: str, error: Clu
         await world.run_for(65.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail("dry_run", "Deployment", rejected("readinessProbe: invalid"), times=9999)
@@ -220,7 +220,7 @@ def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() 
         assert world.condition("Ready") == ("False", "InvalidSpec")
         assert world.condition("AbleToScale")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() 
 def test_spec_is_reported_as_invalid_also_if_its_first_dry_run_said_nothing_about_it(
     first: ClusterError,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail("dry_run", "Deployment", first, times=2)
@@ -247,11 +247,11 @@ def test_spec_is_reported_as_invalid_also_if_its_first_dry_run_said_nothing_abou
         await world.run_for(65.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_refused_deployment_and_refused_scale_are_both_reported() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         for verb in ("apply", "apply_scale"):
@@ -263,13 +263,13 @@ def test_refused_deployment_and_refused_scale_are_both_reported() -> None:
         assert world.condition("AbleToScale") == ("False", "ScaleFailed")
         assert "no apply_scale" in world.message("AbleToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_refusals_that_are_too_long_for_a_status_are_reported() -> None:
     """A policy refuses each object in a kilobyte of words."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         for verb, kind in [*(("get", kind) for kind in KINDS), ("apply", "Deployment")]:
@@ -284,4 +284,4 @@ def test_refusals_that_are_too_long_for_a_status_are_reported() -> None:
         )
         assert set(world.recorder.outcomes) == {"ok"}
 
-    play(story)
+    play(scenario)

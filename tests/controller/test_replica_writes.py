@@ -12,7 +12,7 @@ from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_load_scales_up_and_back_to_the_minimum() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         await world.run_for(20.0)
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -30,11 +30,11 @@ def test_load_scales_up_and_back_to_the_minimum() -> None:
         assert world.cluster.events("ScaledDown")
         assert set(world.cluster.scale_writes) >= {peak, 1}
 
-    play(story)
+    play(scenario)
 
 
 def test_quiet_service_writes_status_once_a_minute() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(90.0)  # what was created is read again within a minute
         world.cluster.calls.clear()
@@ -42,13 +42,13 @@ def test_quiet_service_writes_status_once_a_minute() -> None:
         assert world.cluster.calls.count(("get", "Deployment")) >= 55
         assert world.cluster.writes() == [("apply_status", "InferenceService")] * 2
 
-    play(story)
+    play(scenario)
 
 
 def test_replicas_that_admission_changes_are_no_success() -> None:
     """A policy that caps replicas accepts the write, and stores less."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.cluster.admitted_replicas = 2
@@ -60,11 +60,11 @@ def test_replicas_that_admission_changes_are_no_success() -> None:
         assert world.message("Ready").endswith("minReplicas is 4; see AbleToScale")
         assert world.status()["replicas"] == 2
 
-    play(story)
+    play(scenario)
 
 
 def test_status_is_written_before_the_scale_that_it_explains() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -81,13 +81,13 @@ def test_status_is_written_before_the_scale_that_it_explains() -> None:
         await world.run_for(60.0)
         assert seen == world.cluster.scale_writes
 
-    play(story)
+    play(scenario)
 
 
 def test_recommend_mode_is_ready_with_what_others_requested() -> None:
     """It cannot add what minReplicas lacks: one replica that serves is not down."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"mode": "Recommend", "minReplicas": 1})
         await world.run_for(20.0)
         world.edit(scaling={"mode": "Recommend", "minReplicas": 3})
@@ -96,11 +96,11 @@ def test_recommend_mode_is_ready_with_what_others_requested() -> None:
         assert world.status()["decision"]["replicas"] == 3
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_recommend_mode_writes_children_and_no_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"mode": "Recommend"})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(90.0)
@@ -109,11 +109,11 @@ def test_recommend_mode_writes_children_and_no_replicas() -> None:
         assert world.status()["decision"]["replicas"] >= 4
         assert world.condition("ScalingActive") == ("False", "RecommendOnly")
 
-    play(story)
+    play(scenario)
 
 
 def test_write_conflict_is_decided_again_at_once() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.cluster.fail("apply_scale", "Deployment", Conflict("modified"), times=2)
@@ -125,11 +125,11 @@ def test_write_conflict_is_decided_again_at_once() -> None:
         assert world.replicas() >= 4
         assert world.condition("AbleToScale")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 def test_manual_scale_during_a_tick_wins() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         follow = world.cluster.before_call
@@ -148,11 +148,11 @@ def test_manual_scale_during_a_tick_wins() -> None:
         assert raced
         assert world.replicas() == 9
 
-    play(story)
+    play(scenario)
 
 
 def test_forbidden_scale_write_is_reported_and_retried() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.cluster.fail("apply_scale", "Deployment", Forbidden("no patch on scale"), times=3)
@@ -163,7 +163,7 @@ def test_forbidden_scale_write_is_reported_and_retried() -> None:
         assert world.condition("AbleToScale")[0] == "True"
         assert world.replicas() >= 4
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_forbidden_scale_write_is_reported_and_retried() -> None:
 def test_scale_write_that_keeps_failing_is_reported_throughout(
     error: ClusterError, kind: str, said: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail("apply_scale", "Deployment", error, times=9999)
@@ -199,11 +199,11 @@ def test_scale_write_that_keeps_failing_is_reported_throughout(
         assert world.condition(kind)[0] == "True"
         assert world.replicas() >= 6
 
-    play(story)
+    play(scenario)
 
 
 def test_refused_number_is_sent_again_at_growing_intervals_and_another_one_at_once() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         await world.run_for(60.0)
         world.cluster.fail("apply_scale", "Deployment", Forbidden("policy: 2 at most"), times=9999)
@@ -216,7 +216,7 @@ def test_refused_number_is_sent_again_at_growing_intervals_and_another_one_at_on
         await world.run_for(6.0)
         assert sent(world)
 
-    play(story)
+    play(scenario)
 
 
 def sent(world: World) -> list[object]:
@@ -226,7 +226,7 @@ def sent(world: World) -> list[object]:
 def test_rollout_does_not_overwrite_replicas() -> None:
     """A human scales between the read and the apply of a new image, which answers with both."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         follow = world.cluster.before_call
@@ -246,11 +246,11 @@ def test_rollout_does_not_overwrite_replicas() -> None:
         assert world.cluster.scale_writes == []
         assert world.replicas() == 9
 
-    play(story)
+    play(scenario)
 
 
 def test_quota_rejection_differs_from_unschedulable() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         world.pods.refused = "exceeded quota: gpus"
         await world.run_for(20.0)
@@ -258,11 +258,11 @@ def test_quota_rejection_differs_from_unschedulable() -> None:
         assert world.condition("Ready") == ("False", "PodCreationForbidden")
         assert "exceeded quota: gpus" in world.message("Ready")
 
-    play(story)
+    play(scenario)
 
 
 def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.capacity = 2
         world.pods.arrivals_rps["resnet"] = 7.5 * REPLICA_RPS
@@ -272,14 +272,14 @@ def test_unschedulable_replicas_are_reported_and_not_multiplied() -> None:
         assert world.condition("CapacityAvailable") == ("False", "ReplicasUnschedulable")
         assert len(world.cluster.scale_writes) <= 2
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("requested", [{}, {"replicas": 1}], ids=["Auto", "External"])
 def test_schedule_raises_min_replicas_while_active(requested: dict[str, Any]) -> None:
     """It begins within three minutes, and ends three minutes later."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         minute = int(world.clock.now_s() // 60) + 3
         start, end = minute % 60, (minute + 3) % 60
         floor = {"name": "soon", "start": f"{start} * * * *", "end": f"{end} * * * *"}
@@ -299,4 +299,4 @@ def test_schedule_raises_min_replicas_while_active(requested: dict[str, Any]) ->
         await world.run_for(300.0)
         assert world.replicas() == 1
 
-    play(story)
+    play(scenario)

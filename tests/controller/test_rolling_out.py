@@ -42,18 +42,18 @@ async def created(world: RollingWorld, capacity: int, **changes: Any) -> None:
 
 
 def test_replica_serves_until_the_one_of_the_new_image_is_ready() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 2, **ONE)
         world.image(NEW, **ONE)
         assert await least_ready(world, 60) == 1
         assert images(world) == {NEW}
         assert surge(world) == (1, 0)
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_without_a_free_accelerator_it_is_replaced_in_place_after_as_long_as_a_start() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 1, **ONE)
         world.image(NEW, **ONE)
         assert await least_ready(world, 25) == 1
@@ -63,11 +63,11 @@ def test_without_a_free_accelerator_it_is_replaced_in_place_after_as_long_as_a_s
         await world.run_for(10.0)
         assert surge(world) == (1, 0)
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_image_that_does_not_exist_costs_no_replica_and_its_correction_ends_it() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 2, **ONE)
         world.image(BAD, **ONE)
         assert await least_ready(world, 300) == 1
@@ -80,11 +80,11 @@ def test_image_that_does_not_exist_costs_no_replica_and_its_correction_ends_it()
         assert images(world) == {NEW}
         assert len(world.pods.of("resnet")) == 1
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_earlier_image_applied_again_ends_a_rollout_that_cannot_end() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 2, **ONE)
         (before,) = world.pods.ready("resnet")
         world.image(BAD, **ONE)
@@ -94,32 +94,32 @@ def test_earlier_image_applied_again_ends_a_rollout_that_cannot_end() -> None:
         (pod,) = world.pods.of("resnet")
         assert pod["metadata"]["uid"] == before["metadata"]["uid"]
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 @pytest.mark.parametrize("needs", ["node(s) didn't match Pod's node affinity/selector"])
 def test_place_that_no_replica_would_give_back_costs_none(needs: str) -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 1, **ONE)
         world.pods.needs = needs
         world.image(NEW, **ONE)
         assert await least_ready(world, 300) == 1
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_more_accelerators_than_a_replica_holds_cost_none() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 1, **ONE)
         world.image(NEW, accelerator={"resource": "nvidia.com/gpu", "count": 2}, **ONE)
         assert await least_ready(world, 300) == 1
         assert "set rollout.maxSurge to 0" in world.message("AbleToScale")
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_wait_goes_on_where_the_operator_restarts() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 1, **ONE)
         world.image(NEW, **ONE)
         for _ in range(6):
@@ -130,11 +130,11 @@ def test_wait_goes_on_where_the_operator_restarts() -> None:
         await world.run_for(10.0)
         assert surge(world) == (1, 0)
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_rollout_of_several_replaces_all_of_them_in_place_one_at_a_time() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         three: dict[str, Any] = {"scaling": {"minReplicas": 3, "maxReplicas": 3}}
         world.pods.drain_s = 20.0
         await created(world, 3, **three)
@@ -143,11 +143,11 @@ def test_rollout_of_several_replaces_all_of_them_in_place_one_at_a_time() -> Non
         assert images(world) == {NEW}
         assert surge(world) == (1, 0)
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_one_free_accelerator_replaces_all_of_them_without_a_gap() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         three: dict[str, Any] = {"scaling": {"minReplicas": 3, "maxReplicas": 3}}
         world.pods.drain_s = 20.0
         await created(world, 4, **three)
@@ -155,11 +155,11 @@ def test_one_free_accelerator_replaces_all_of_them_without_a_gap() -> None:
         assert await least_ready(world, 200) == 3
         assert images(world) == {NEW}
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_service_with_fewer_nodes_than_replicas_rolls_out_too() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         three: dict[str, Any] = {"scaling": {"minReplicas": 3, "maxReplicas": 3}}
         await created(world, 2, **three)
         world.image(NEW, **three)
@@ -167,22 +167,22 @@ def test_service_with_fewer_nodes_than_replicas_rolls_out_too() -> None:
         assert images(world) == {NEW}
         assert len(world.pods.ready("resnet")) == 2
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_quota_without_room_is_waited_for_only_a_moment() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         await created(world, 9, **ONE)
         world.pods.quota = 1
         world.image(NEW, **ONE)
         await world.run_for(40.0)
         assert images(world) == {NEW}
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_two_rollouts_at_once_keep_the_operators_limit_and_both_end() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         world.caps = Caps(accelerators=3)
         await world.restart_operator()
         for name in ("one", "two"):
@@ -197,11 +197,11 @@ def test_two_rollouts_at_once_keep_the_operators_limit_and_both_end() -> None:
         assert images(world, "one") == images(world, "two") == {NEW}
         await world.run_for(10.0)
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_change_made_while_no_operator_ran_keeps_the_limit_too() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         world.caps = Caps(accelerators=1)
         await world.restart_operator()
         await created(world, 9, **ONE)
@@ -213,11 +213,11 @@ def test_change_made_while_no_operator_ran_keeps_the_limit_too() -> None:
             assert sum("deletionTimestamp" not in pod["metadata"] for pod in there) <= 1
         assert images(world) == {NEW}
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         world.pods.capacity = 3
         for name in ("one", "two"):
             world.create(name, **ONE)
@@ -227,7 +227,7 @@ def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
         await world.run_for(120.0)
         assert images(world, "one") == images(world, "two") == {NEW}
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_two_rollouts_at_once_share_one_free_accelerator() -> None:
 def test_what_the_spec_says_of_rollouts_stands(
     given: dict[str, int], expected: tuple[int, int]
 ) -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         world.pods.capacity = 1
         world.create(rollout=given, **ONE)
         await world.run_for(60.0)
@@ -251,11 +251,11 @@ def test_what_the_spec_says_of_rollouts_stands(
             await world.run_for(1.0)
             assert surge(world) == expected
 
-    play_rollouts(story)
+    play_rollouts(scenario)
 
 
 def test_strategy_of_a_target_is_never_written() -> None:
-    async def story(world: RollingWorld) -> None:
+    async def scenario(world: RollingWorld) -> None:
         strategy = {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
         world.create_workload("own", strategy=strategy)
         world.create("own", target="own")
@@ -263,4 +263,4 @@ def test_strategy_of_a_target_is_never_written() -> None:
         assert surge(world, "own") == (3, 2)
         assert ("apply", "Deployment") not in world.cluster.calls
 
-    play_rollouts(story)
+    play_rollouts(scenario)

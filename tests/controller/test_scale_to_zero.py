@@ -28,9 +28,9 @@ def at(replicas: int, world: World) -> bool:
 
 
 def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
-    doors = GatewayProber()
+    prober = GatewayProber()
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
         await world.run_for(120.0)
@@ -51,7 +51,7 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
         assert world.status()["signals"]["arrivalsPerSecond"] == 0.0
         assert world.status()["signals"]["freshness"] == "Fresh"
         # A request arrives: its decision comes now, not at the next tick.
-        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2, held=3)
+        prober.now = RouteStatus(gateways=("10.0.0.1",), activators=2, held=3)
         world.controller.wake("default/resnet")
         await world.run_for(0.1)
         assert at(1, world)
@@ -62,11 +62,11 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
         assert world.condition("Ready") == ("False", "WarmingUp")
         assert "0 of 1 replicas are ready, 3 requests are held" in world.message("Ready")
         await world.run_for(26.0)
-        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=2)
+        prober.now = RouteStatus(gateways=("10.0.0.1",), activators=2)
         await world.run_for(50.0)
         assert at(1, world)  # quiet for less than a minute since
 
-    play(story, doors)
+    play(scenario, prober)
 
 
 @pytest.mark.parametrize(
@@ -81,39 +81,39 @@ def test_last_replica_goes_after_idle_timeout_and_returns_at_once() -> None:
     ],
 )
 def test_last_replica_is_kept_while(why: str, standing: RouteStatus, silent: bool) -> None:
-    doors = GatewayProber()
+    prober = GatewayProber()
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         await world.run_for(40.0)
-        doors.now = standing
+        prober.now = standing
         world.pods.silent = silent
         await world.run_for(300.0)
         assert at(1, world), why
 
-    play(story, doors)
+    play(scenario, prober)
 
 
 def test_missing_activator_brings_one_replica_back() -> None:
     """A rollout of the activators takes less than the patience of 30 s; their loss does not."""
-    doors = GatewayProber()
+    prober = GatewayProber()
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         await world.run_for(120.0)
         assert at(0, world)
-        doors.now = RouteStatus(gateways=("10.0.0.1",), activators=0)
+        prober.now = RouteStatus(gateways=("10.0.0.1",), activators=0)
         await world.run_for(20.0)
         assert at(0, world)
         assert world.condition("RoutingReady") == ("False", "NoActivator")
         await world.run_for(15.0)
         assert at(1, world)
 
-    play(story, doors)
+    play(scenario, prober)
 
 
 def test_restart_at_zero_keeps_zero() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling=ZERO)
         await world.run_for(120.0)
         assert at(0, world)
@@ -121,11 +121,11 @@ def test_restart_at_zero_keeps_zero() -> None:
         await world.run_for(60.0)
         assert at(0, world)
 
-    play(story, GatewayProber())
+    play(scenario, GatewayProber())
 
 
 def test_min_replicas_above_zero_is_unaffected() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling={"scaleToZero": {"idleTimeout": "10s"}})
         world.create("plain")
         await world.run_for(600.0)
@@ -133,7 +133,7 @@ def test_min_replicas_above_zero_is_unaffected() -> None:
         assert world.condition("RoutingReady") == ("True", "ViaGateway")
         assert world.condition("RoutingReady", "plain") == ("True", "DirectToPods")
 
-    play(story, GatewayProber())
+    play(scenario, GatewayProber())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support.controller_world import REPLICA_RPS, World, play
 
 
 def test_minutes_are_judged_while_requests_complete() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"maxReplicas": 1})
         await world.run_for(300.0)
         assert world.recorder.minutes == []
@@ -18,13 +18,13 @@ def test_minutes_are_judged_while_requests_complete() -> None:
         assert world.status()["slo"]["windowsMissed"] == 0
         assert world.status()["slo"]["attainment"] == 1.0
 
-    play(story)
+    play(scenario)
 
 
 def test_missed_minutes_survive_a_restart() -> None:
     """The world's servers take 250 ms for whatever they answer."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"maxReplicas": 1}, slo={"latency": {"target": "230ms"}})
         world.pods.arrivals_rps["resnet"] = 0.3 * REPLICA_RPS
         await world.run_for(600.0)
@@ -37,4 +37,4 @@ def test_missed_minutes_survive_a_restart() -> None:
         await world.run_for(20.0)
         assert world.status()["slo"]["windowsMissed"] == before["windowsMissed"]
 
-    play(story)
+    play(scenario)

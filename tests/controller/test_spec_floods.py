@@ -44,7 +44,7 @@ def self_of(cache: ServiceCache, given: dict[str, Any]) -> Any:
 
 
 def test_service_with_a_huge_template_says_so_and_is_scaled_again_once_it_is_small() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(30.0)
         world.edit(runtime={"podTemplate": template(100_000)})
@@ -55,11 +55,11 @@ def test_service_with_a_huge_template_says_so_and_is_scaled_again_once_it_is_sma
         await world.run_for(30.0)
         assert world.condition("Ready")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 def test_changes_of_one_namespace_leave_the_loop_to_others_and_the_last_one_counts() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(10.0)
         saw, seen = world.controller.cache.saw, itertools.count()
@@ -79,4 +79,4 @@ def test_changes_of_one_namespace_leave_the_loop_to_others_and_the_last_one_coun
         assert deployment is not None
         assert deployment["spec"]["template"]["spec"]["nodeSelector"] == {"change": "199"}
 
-    play(story)
+    play(scenario)

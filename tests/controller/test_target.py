@@ -14,7 +14,7 @@ SCALING = {"scaleDown": {"stabilizationWindow": "60s"}}
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Group"])
 def test_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own", kind)
         world.create(target="own", kind=kind, scaling=SCALING)
         await world.run_for(20.0)
@@ -32,11 +32,11 @@ def test_target_is_scaled_and_nothing_else_is_written(kind: str) -> None:
             ("create", "Event"),
         }
 
-    play(story)
+    play(scenario)
 
 
 def test_deleted_service_leaves_its_target() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own", replicas=2)
         world.create(target="own", scaling={"minReplicas": 3})
         await world.run_for(30.0)
@@ -44,11 +44,11 @@ def test_deleted_service_leaves_its_target() -> None:
         await world.run_for(60.0)
         assert world.replicas("own") == 3
 
-    play(story)
+    play(scenario)
 
 
 def test_missing_target_is_named_and_found_later() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(target="own")
         await world.run_for(20.0)
         for kind in ("Ready", "ScalingActive", "AbleToScale"):
@@ -66,11 +66,11 @@ def test_missing_target_is_named_and_found_later() -> None:
         await world.run_for(10.0)
         assert world.condition("AbleToScale") == ("False", "TargetNotFound")
 
-    play(story)
+    play(scenario)
 
 
 def test_target_of_a_kind_that_does_not_exist_is_to_be_corrected_and_not_created() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         unknown = UnknownKind("the API server has no namespaced kind Deploymnet in apps/v1")
         world.cluster.fail("get", "Deploymnet", unknown, times=1000)
         world.create(target="own", kind="Deploymnet")
@@ -82,17 +82,17 @@ def test_target_of_a_kind_that_does_not_exist_is_to_be_corrected_and_not_created
         assert "delete the InferenceService, which removes no workload" in said
         assert "create it" not in said
 
-    play(story)
+    play(scenario)
 
 
 def test_missing_target_of_another_group_names_the_usual_one() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         service = world.create(target="own")
         world.cluster.update(service, in_another_group)
         await world.run_for(20.0)
         assert "(Kubernetes' own Deployment has apiVersion apps/v1)" in world.message("Ready")
 
-    play(story)
+    play(scenario)
 
 
 def in_another_group(service: dict[str, Any]) -> None:
@@ -100,7 +100,7 @@ def in_another_group(service: dict[str, Any]) -> None:
 
 
 def test_figures_of_a_service_without_decisions_are_removed_and_its_trouble_is_shown() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         recorder = world.recorder
         world.create_workload("own", replicas=2)
         world.create(target="own", scaling={"minReplicas": 2})
@@ -117,11 +117,11 @@ def test_figures_of_a_service_without_decisions_are_removed_and_its_trouble_is_s
         assert len(recorder.decisions) > decisions
         assert "TargetNotFound" not in recorder.troubles["default/resnet"]
 
-    play(story)
+    play(scenario)
 
 
 def test_failed_tick_keeps_the_figures_of_the_last_decision() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(30.0)
         world.cluster.fail("get", "Deployment", Unavailable("503"), times=2)
@@ -129,11 +129,11 @@ def test_failed_tick_keeps_the_figures_of_the_last_decision() -> None:
         assert world.recorder.troubles["default/resnet"] == {"EvaluationFailed"}
         assert world.recorder.holds == []
 
-    play(story)
+    play(scenario)
 
 
 def test_forbidden_target_names_the_permission() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own", "Group")
         world.cluster.fail("get_scale", "Group", Forbidden("cannot get groups/scale"), times=4)
         world.create(target="own", kind="Group")
@@ -143,11 +143,11 @@ def test_forbidden_target_names_the_permission() -> None:
         await world.run_for(30.0)
         assert world.condition("Ready") == ("True", "Serving")
 
-    play(story)
+    play(scenario)
 
 
 def test_target_without_selector_is_not_scaled() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         workload = world.create_workload("own", "Group")
         workload["scale"] = {}
         world.create(target="own", kind="Group")
@@ -155,11 +155,11 @@ def test_target_without_selector_is_not_scaled() -> None:
         assert world.condition("AbleToScale") == ("False", "TargetNotScalable")
         assert "no status.selector" in world.message("AbleToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_target_on_the_host_network_is_not_scraped() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own")
         world.create(target="own")
         await world.run_for(20.0)
@@ -168,11 +168,11 @@ def test_target_on_the_host_network_is_not_scraped() -> None:
         assert world.condition("MetricsAvailable") == ("False", "MetricsStale")
         assert "host network" in world.message("MetricsAvailable")
 
-    play(story)
+    play(scenario)
 
 
 def test_foreign_pod_with_the_targets_labels_is_not_scraped() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own")
         world.create(target="own")
         await world.run_for(20.0)
@@ -181,11 +181,11 @@ def test_foreign_pod_with_the_targets_labels_is_not_scraped() -> None:
         await world.run_for(4.0)
         assert world.status()["readyReplicas"] == 0
 
-    play(story)
+    play(scenario)
 
 
 def test_target_is_adopted_under_load_without_change() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own", replicas=6)
         world.pods.arrivals_rps["own"] = 4 * REPLICA_RPS
         await world.run_for(20.0)
@@ -194,11 +194,11 @@ def test_target_is_adopted_under_load_without_change() -> None:
         assert world.cluster.scale_writes == []
         assert world.condition("AbleToScale") == ("True", "NothingToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_external_follows_spec_replicas_and_advises() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"mode": "External"}, replicas=2)
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(60.0)
@@ -214,7 +214,7 @@ def test_external_follows_spec_replicas_and_advises() -> None:
         assert world.replicas() == 1
         assert world.cluster.events("ScaledDown")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("target", ["", "own"])
@@ -232,7 +232,7 @@ def test_external_follows_spec_replicas_and_advises() -> None:
 def test_mode_switch_changes_no_replicas(before: str, after: str, target: str) -> None:
     """Idle for longer than the hold, so that Auto would go to one at once."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         if target:
             world.create_workload(target, replicas=4)
 
@@ -250,4 +250,4 @@ def test_mode_switch_changes_no_replicas(before: str, after: str, target: str) -
         assert world.replicas(target or "resnet") == 4
         assert world.cluster.scale_writes == writes
 
-    play(story)
+    play(scenario)

@@ -20,7 +20,7 @@ TROUBLES = [
 
 @pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
 def test_status_that_is_not_accepted_stops_no_scaling(error: ClusterError) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail("apply_status", KIND, error, times=9999)
@@ -33,13 +33,13 @@ def test_status_that_is_not_accepted_stops_no_scaling(error: ClusterError) -> No
         assert world.status()["replicas"] == world.replicas()
         assert world.recorder.outcomes[-1] == "ok"
 
-    play(story)
+    play(scenario)
 
 
 def test_status_that_cannot_be_built_stops_no_scaling() -> None:
     """Whatever is wrong with it: here a figure that is no JSON."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
 
@@ -52,11 +52,11 @@ def test_status_that_cannot_be_built_stops_no_scaling() -> None:
         assert world.replicas() >= 6
         assert world.recorder.outcomes[-1] == "TypeError"
 
-    play(story)
+    play(scenario)
 
 
 def test_status_write_that_hangs_delays_replicas_by_a_few_seconds() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
 
@@ -73,13 +73,13 @@ def test_status_write_that_hangs_delays_replicas_by_a_few_seconds() -> None:
         await world.run_for(60.0)
         assert world.replicas() >= 6
 
-    play(story)
+    play(scenario)
 
 
 def test_decision_on_an_older_object_is_not_written() -> None:
     """The service was changed, and the API server is gone before it says how."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.cluster.fail("apply_status", KIND, Conflict("modified"), times=9999)
@@ -88,4 +88,4 @@ def test_decision_on_an_older_object_is_not_written() -> None:
         await world.run_for(30.0)
         assert world.cluster.scale_writes == []
 
-    play(story)
+    play(scenario)

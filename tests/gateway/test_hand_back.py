@@ -76,7 +76,7 @@ class World(TargetWorld):
 
 
 def test_services_lead_to_their_replicas_before_they_leave_a_gateway_that_is_removed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         await world.switch_off()
         assert world.selects("llm-gateway") == LABELS
@@ -86,21 +86,21 @@ def test_services_lead_to_their_replicas_before_they_leave_a_gateway_that_is_rem
         await becomes(lambda: not any(world.leads_to(one) for one in world.names))
         assert world.theirs == world.child("Service", "llm")["metadata"]["resourceVersion"]
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_gateway_that_is_gone_is_left_at_once() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         world.listeners.open.clear()
         await world.switch_off()
         assert not any(world.leads_to(one) for one in world.names)
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_gateways_that_are_removed_before_their_operator_are_left_as_well() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         world.gates.tell("DELETED", world.gates.pods[0])
         await becomes(lambda: world.selects("own") == selector_labels("own"))
@@ -109,11 +109,11 @@ def test_gateways_that_are_removed_before_their_operator_are_left_as_well() -> N
         world.kubernetes_finds_replicas()
         await becomes(lambda: not any(world.leads_to(one) for one in world.names))
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_service_without_a_ready_replica_delays_no_other() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         late = deepcopy(world.child("EndpointSlice", "own-gateway"))
         world.kubernetes_finds_replicas("own")
@@ -126,18 +126,18 @@ def test_service_without_a_ready_replica_delays_no_other() -> None:
         world.kubernetes_finds_replicas("llm-gateway")
         await becomes(lambda: not world.leads_to("llm-gateway"))
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_gateways_that_are_switched_on_again_are_used_again() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for _ in range(2):
             await world.switch_on()
             world.kubernetes_finds_replicas()
             await world.switch_off()
             await becomes(lambda: not any(world.leads_to(one) for one in world.names))
 
-    play(World, story)
+    play(World, scenario)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_gateways_that_are_switched_on_again_are_used_again() -> None:
 def test_slices_that_could_not_be_read_are_read_again(
     error: ClusterError, after_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         world.kubernetes_finds_replicas()
         world.cluster.fail("list_all", "EndpointSlice", error, times=1)
@@ -155,12 +155,12 @@ def test_slices_that_could_not_be_read_are_read_again(
         await becomes(lambda: not any(world.leads_to(one) for one in world.names), within_s=3.0)
 
     with caplog.at_level(logging.WARNING):
-        play(World, story)
+        play(World, scenario)
     assert "slices of earlier gateways could not be read" in caplog.text
 
 
 def test_service_that_cannot_be_written_says_that_it_leads_to_a_removed_gateway() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.switch_on()
         world.kubernetes_finds_replicas()
         world.cluster.fail("apply", "EndpointSlice", Forbidden("may not patch"), times=9)
@@ -168,4 +168,4 @@ def test_service_that_cannot_be_written_says_that_it_leads_to_a_removed_gateway(
         status = back.route_status(service(metadata__name="own", metadata__uid="own"))
         assert (status.gateways, status.trouble) == ((GATEWAY_ADDRESS,), "may not patch")
 
-    play(World, story)
+    play(World, scenario)

@@ -57,7 +57,7 @@ def leads_to_gateway(world: RoutedWorld, namespace: str, name: str) -> bool:
 
 
 def test_refused_routing_is_tried_again_at_growing_intervals() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         world.listeners.open.add(GATEWAY_ADDRESS)
         for number in range(40):
             world.cluster.put(
@@ -77,11 +77,11 @@ def test_refused_routing_is_tried_again_at_growing_intervals() -> None:
         world.cluster.delete("Service", "e1", "evil")
         await becomes(lambda: leads_to_gateway(world, "evil", "e1"), 61.0)
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)
 
 
 def test_no_service_waits_for_writes_of_another_namespace() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         world.listeners.open.add(GATEWAY_ADDRESS)
         for number in range(200):
             world.see(routed("evil", f"e{number}"))
@@ -91,7 +91,7 @@ def test_no_service_waits_for_writes_of_another_namespace() -> None:
         world.see(routed("good", "mine"))
         await becomes(lambda: leads_to_gateway(world, "good", "mine"), 2.0)
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)
 
 
 class Flapping:
@@ -123,7 +123,7 @@ class Costly(Told):
 
 
 def test_publishing_takes_a_quarter_of_the_event_loop_however_often_a_pod_changes() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         world.router.replicas = Flapping()
         world.router.publisher = costly = Costly()
         world.see(routed(NAMESPACE, "resnet50"))
@@ -131,11 +131,11 @@ def test_publishing_takes_a_quarter_of_the_event_loop_however_often_a_pod_change
         await asyncio.sleep(4.0)
         assert 10 < costly.published <= 4.0 / (0.02 + 3.0 * 0.02)
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)
 
 
 def test_target_whose_pods_change_all_the_time_is_read_about_once_a_second() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         labels = {"app": "llm"}
         spec = {"replicas": 1, "selector": {"matchLabels": labels}}
         target = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec}
@@ -162,4 +162,4 @@ def test_target_whose_pods_change_all_the_time_is_read_about_once_a_second() -> 
         assert counts["Deployment"] <= 30
         assert counts["ReplicaSet"] <= 20 * 64
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)

@@ -19,7 +19,7 @@ def parsed() -> set[str]:
 
 
 def test_deleted_services_are_not_kept() -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         world = RoutedWorld()
         try:
             world.lead()
@@ -35,4 +35,4 @@ def test_deleted_services_are_not_kept() -> None:
             await world.end()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(story())
+        runner.run(scenario())

@@ -83,7 +83,7 @@ def gateways_told(world: World) -> str:
     return layer[GATEWAYS]
 
 
-async def story(how: str) -> float:
+async def scenario(how: str) -> float:
     """Stop a service's gateway between two probes; return how long it is still used."""
     world = World()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
@@ -129,5 +129,5 @@ def test_deleted_gateway_is_replaced_at_once_and_hanging_one_at_the_next_probe(
     how: str, after_s: float
 ) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        left_after_s = runner.run(story(how))
+        left_after_s = runner.run(scenario(how))
     assert 0.9 * after_s <= left_after_s <= after_s

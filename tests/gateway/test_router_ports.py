@@ -19,7 +19,7 @@ def _status(world: RoutedWorld, name: str, namespace: str) -> RouteStatus:
 
 
 def test_namespace_with_all_its_ports_leaves_the_others_theirs() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         world.router.ports_per_namespace = 2
         world.lead()
         for number in range(3):
@@ -35,11 +35,11 @@ def test_namespace_with_all_its_ports_leaves_the_others_theirs() -> None:
         world.router.changed()
         await becomes(lambda: not world.router.refused)
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)
 
 
 def test_restarted_operator_gives_no_port_to_a_forged_slice() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         forged = service(metadata__name="thief", metadata__namespace="a", metadata__uid="thief")
         world.cluster.put(endpoint_slice.build(forged, ["10.0.0.66"], 20_123))
         _create(world, "modest", "modest")
@@ -47,4 +47,4 @@ def test_restarted_operator_gives_no_port_to_a_forged_slice() -> None:
         await becomes(lambda: world.told.hosts("modest/modest") is not None)
         assert _status(world, "thief", "a").gateways == ()
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)

@@ -69,7 +69,7 @@ def _reference(one: Manifest) -> dict[str, Any]:
 
 
 def test_target_behind_gateway_gets_an_additional_service() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.mode("Gateway")
         world.lead()
@@ -94,7 +94,7 @@ def test_target_behind_gateway_gets_an_additional_service() -> None:
         await becomes(lambda: not slice_["endpoints"])
         assert world.child("Service", "llm")["metadata"]["resourceVersion"] == world.theirs
 
-    play(World, story)
+    play(World, scenario)
 
 
 def _kubernetes_knows(world: World, service: str, address: str) -> None:
@@ -108,7 +108,7 @@ def _kubernetes_knows(world: World, service: str, address: str) -> None:
 
 
 def test_gateway_knows_only_ready_pods_that_the_target_controls() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.deploy("other", {"app": "other"})
         world.pod("a", "10.0.0.1")
         world.pod("stranger", "10.0.0.9", "other-abc")
@@ -128,11 +128,11 @@ def test_gateway_knows_only_ready_pods_that_the_target_controls() -> None:
         world.cluster.update(two, lambda pod: pod["status"].update(conditions=unready))
         await becomes(lambda: world.told.hosts(KEY) == [], 1.0)
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_recreated_target_with_another_selector_is_followed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.mode("Gateway")
         world.lead()
@@ -147,11 +147,11 @@ def test_recreated_target_with_another_selector_is_followed() -> None:
         await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.3:8080"])
         await becomes(lambda: world.child("Service", "llm-gateway")["spec"]["selector"] == labels)
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         group = world._put("example.com/v1", "Group", "own", spec={"replicas": 1})
         group["scale"] = {"selector": "app=own"}
         below = world._put("apps/v1", "StatefulSet", "own-0", ownerReferences=[_reference(group)])
@@ -165,11 +165,11 @@ def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> Non
         await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
         await becomes(lambda: _selector(world, "llm-gateway") == labels)
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_restarted_operator_publishes_no_route_before_the_targets_pods_are_known() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.cluster.fail("get", "Deployment", Unavailable("no answer"), times=5)
         world.mode("Gateway")
@@ -179,11 +179,11 @@ def test_restarted_operator_publishes_no_route_before_the_targets_pods_are_known
         await becomes(lambda: world.told.snapshot)
         assert world.told.hosts(KEY) == ["10.0.0.1:8080"]
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("get", "Deployment", Unavailable("no answer"), times=1000)
         world.mode("Gateway")
         world.lead()
@@ -192,11 +192,11 @@ def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> 
         assert world.told.hosts(KEY) is None
         assert world.told.snapshot.keeps(KEY), "what a gateway has of it is not removed"
 
-    play(World, story)
+    play(World, scenario)
 
 
 def test_name_of_an_existing_service_is_refused_and_that_service_is_not_changed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.listeners.open.add(GATEWAY_ADDRESS)
         world.mode("Gateway", serviceName="llm", servicePort=8000)
@@ -206,7 +206,7 @@ def test_name_of_an_existing_service_is_refused_and_that_service_is_not_changed(
         assert "Service vision/llm exists" in _trouble(world, service)
         assert world.child("Service", "llm")["metadata"]["resourceVersion"] == world.theirs
 
-    play(World, story)
+    play(World, scenario)
 
 
 def _trouble(world: World, uid: str) -> str:
@@ -215,7 +215,7 @@ def _trouble(world: World, uid: str) -> str:
 
 
 def test_service_of_an_earlier_name_leads_to_the_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.listeners.open.add(GATEWAY_ADDRESS)
         world.mode("Gateway")
@@ -227,7 +227,7 @@ def test_service_of_an_earlier_name_leads_to_the_replicas() -> None:
         assert world.child("EndpointSlice", "llm-fast-gateway")["endpoints"]
         assert not world.child("EndpointSlice", "llm-gateway-gateway")["endpoints"]
 
-    play(World, story)
+    play(World, scenario)
 
 
 def _selector(world: World, name: str) -> object:
@@ -236,7 +236,7 @@ def _selector(world: World, name: str) -> object:
 
 
 def test_deleted_inference_service_releases_the_route() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod("a", "10.0.0.1")
         world.mode("Gateway", serviceName="llm-fast")
         world.lead()
@@ -250,7 +250,7 @@ def test_deleted_inference_service_releases_the_route() -> None:
         await asyncio.sleep(30)
         assert len(world.cluster.writes()) == writes
 
-    play(World, story)
+    play(World, scenario)
 
 
 @pytest.mark.parametrize(

@@ -145,17 +145,17 @@ BOTH = [f"{DARK}/ranker", f"{NAMESPACE}/ranker"]
 
 
 def test_others_are_routed_while_a_namespace_cannot_be_read() -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         world.refusing.refused = frozenset({"InferenceService", "EndpointSlice"})
         world.start_operator()
         await becomes(lambda: world.gateway.routes() == [f"{NAMESPACE}/ranker"], within_s=3.0)
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 @pytest.mark.parametrize("slices_too", [False, True])
 def test_gateways_and_activators_keep_what_they_have_of_it(slices_too: bool) -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         world.start_operator()
         await becomes(lambda: world.gateway.routes() == BOTH)
         await becomes(lambda: world.cluster.find("EndpointSlice", "ranker-gateway", NAMESPACE))
@@ -175,11 +175,11 @@ def test_gateways_and_activators_keep_what_they_have_of_it(slices_too: bool) -> 
         await becomes(lambda: world.gateway.routes() == BOTH)
         assert world.gateway.held_at() == BOTH
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 def test_it_goes_on_with_its_port_once_it_can_be_read() -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         uid = world.cluster.objects["InferenceService", DARK, "ranker"]["metadata"]["uid"]
         world.start_operator()
         await becomes(lambda: world.cluster.find("EndpointSlice", "ranker-gateway", DARK))
@@ -197,11 +197,11 @@ def test_it_goes_on_with_its_port_once_it_can_be_read() -> None:
         world.cluster.delete("InferenceService", "ranker", DARK)
         await becomes(lambda: world.gateway.routes() == [f"{NAMESPACE}/ranker"])
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 def test_what_was_deleted_meanwhile_is_removed_once_it_can_be_read() -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         world.start_operator()
         await becomes(lambda: world.gateway.routes() == BOTH)
         world.refusing.refused = frozenset({"InferenceService"})
@@ -213,11 +213,11 @@ def test_what_was_deleted_meanwhile_is_removed_once_it_can_be_read() -> None:
         await becomes(lambda: world.gateway.routes() == [f"{NAMESPACE}/ranker"], within_s=40.0)
         assert world.gateway.held_at() == [f"{NAMESPACE}/ranker"]
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 def test_port_that_its_slice_records_is_given_to_no_other() -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         new = "a-new-service"
         wanted = port_numbers.choose(new, ())
         assert wanted is not None
@@ -235,7 +235,7 @@ def test_port_that_its_slice_records_is_given_to_no_other() -> None:
             layer.resources["runtime"]["in-flight"].body.decode()
         )
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 def test_port_at_which_a_gateway_listens_already_is_given_to_no_other() -> None:
@@ -252,7 +252,7 @@ def test_port_at_which_a_gateway_listens_already_is_given_to_no_other() -> None:
         def ready(self, namespace: str) -> list[Any]:
             return [type("Pod", (), {"address": GATEWAY_ADDRESS})] if namespace == "system" else []
 
-    async def story() -> None:
+    async def scenario() -> None:
         unread = {DARK}
         gates: Any = Gates()
         vacant = VacantPorts(gates, "system", Open(), unread)
@@ -263,12 +263,12 @@ def test_port_at_which_a_gateway_listens_already_is_given_to_no_other() -> None:
         unread.clear()
         assert vacant.is_vacant(20_000)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert sorted(tried) == [20_000, 20_001]
 
 
 def test_replicas_that_are_not_known_yet_are_routed_to_as_before() -> None:
-    async def story(world: TwoNamespaces) -> None:
+    async def scenario(world: TwoNamespaces) -> None:
         labels = replica_pod()["metadata"]["labels"] | {"headroom.dev/inference-service": "ranker"}
         owner = [{"controller": True, "kind": "ReplicaSet", "name": "ranker-abc"}]
         pod = replica_pod(namespace=DARK, labels=labels, ownerReferences=owner)
@@ -285,7 +285,7 @@ def test_replicas_that_are_not_known_yet_are_routed_to_as_before() -> None:
         unlisted.clear()
         await becomes(lambda: world.gateway.has["endpoints"][f"{DARK}/ranker"] != version)
 
-    play(TwoNamespaces, story)
+    play(TwoNamespaces, scenario)
 
 
 class _Listed:

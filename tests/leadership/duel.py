@@ -141,11 +141,11 @@ class Duel:
         return int(deployment["spec"]["replicas"])
 
 
-def duel(story: Callable[[Duel], Awaitable[None]]) -> None:
+def duel(scenario: Callable[[Duel], Awaitable[None]]) -> None:
     async def run() -> None:
         world = Duel()
         try:
-            await story(world)
+            await scenario(world)
         finally:
             await world.one.end()
             await world.other.end()

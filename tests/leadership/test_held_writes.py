@@ -35,7 +35,7 @@ def writes(cluster: LeasedCluster, one: Manifest) -> list[Callable[[], Awaitable
 
 @pytest.mark.parametrize("left_s", [0.0, 3.0], ids=["too old", "runs out while it is written"])
 def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         connection = Connection(world.cluster)
         guarded = LeasedCluster(connection, Held(left_s))
@@ -49,13 +49,13 @@ def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> Non
             assert asyncio.get_running_loop().time() - begun_s == pytest.approx(left_s, abs=0.01)
         assert connection.writes == []
 
-    duel(story)
+    duel(scenario)
 
 
 def test_what_an_ex_leader_had_read_is_refused_after_the_first_write_of_the_next() -> None:
     """Whatever slept between the look at the lease and the sending."""
 
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         stale = {kind: copy.deepcopy(world.cluster.find(kind, "resnet")) for kind in CHILDREN}
         await world.one.die()
@@ -66,7 +66,7 @@ def test_what_an_ex_leader_had_read_is_refused_after_the_first_write_of_the_next
         with pytest.raises(Conflict):
             await world.cluster.apply_status(status, field_manager="headroom")
 
-    duel(story)
+    duel(scenario)
 
 
 CHILDREN = ("InferenceService", "Deployment")

@@ -13,7 +13,7 @@ from support.controller_world import REPLICA_RPS
 
 
 def test_one_decides_and_the_other_knows_and_writes_nothing() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         assert world.one.decided >= 13
         assert world.other.decided == 0
@@ -22,14 +22,14 @@ def test_one_decides_and_the_other_knows_and_writes_nothing() -> None:
         assert world.lease()["holderIdentity"] == "one"
         assert (world.one.observed.led_last, world.other.observed.led_last) == (True, False)
 
-    duel(story)
+    duel(scenario)
 
 
 @pytest.mark.parametrize(
     ("ending", "within_s"), [("end", 2.5), ("die", 14.5)], ids=["SIGTERM", "SIGKILL"]
 )
 def test_the_other_takes_over_and_nothing_is_scaled_by_it(ending: str, within_s: float) -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         world.pods.arrivals_rps["resnet"] = 3 * REPLICA_RPS
         await asyncio.sleep(60.0)
@@ -44,11 +44,11 @@ def test_the_other_takes_over_and_nothing_is_scaled_by_it(ending: str, within_s:
         assert world.replicas() == replicas
         assert world.cluster.scale_writes == writes
 
-    duel(story)
+    duel(scenario)
 
 
 def test_a_leader_without_answers_stops_before_another_begins() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         world.one.api.hangs = True
         decided, writes = world.one.decided, len(world.one.api.writes)
@@ -63,11 +63,11 @@ def test_a_leader_without_answers_stops_before_another_begins() -> None:
         assert world.one.decided <= decided + 1
         assert len(world.one.api.writes) == writes
 
-    duel(story)
+    duel(scenario)
 
 
 def test_an_outage_without_another_leader_keeps_the_state() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         world.pods.arrivals_rps["resnet"] = 2 * REPLICA_RPS
         await asyncio.sleep(60.0)
@@ -87,11 +87,11 @@ def test_an_outage_without_another_leader_keeps_the_state() -> None:
         assert leader.decided >= 1
         assert leader.election.complaint == ""
 
-    duel(story)
+    duel(scenario)
 
 
 def test_the_same_leader_goes_on_with_what_it_remembers() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         await world.other.die()
         world.pods.arrivals_rps["resnet"] = 2 * REPLICA_RPS
@@ -106,11 +106,11 @@ def test_the_same_leader_goes_on_with_what_it_remembers() -> None:
         signals = world.one.recorder.decisions[decided].signals
         assert signals.arrival_rps.value is not None, "a new process would know no rate yet"
 
-    duel(story)
+    duel(scenario)
 
 
 def test_a_lease_that_may_not_be_written_makes_no_leader_and_is_reported() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         world.cluster.fail("create", "Lease", Forbidden("leases is forbidden"), times=1000)
         world.one.begin()
         await asyncio.sleep(60.0)
@@ -120,11 +120,11 @@ def test_a_lease_that_may_not_be_written_makes_no_leader_and_is_reported() -> No
         assert len(tried) <= 31, "not more often than it would look otherwise"
         world.other.begin()
 
-    duel(story)
+    duel(scenario)
 
 
 def test_work_that_fails_ends_the_candidacy_and_frees_the_lease() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         async def work(_: Term) -> None:
             await asyncio.sleep(5.0)
             raise ZeroDivisionError("a defect")
@@ -135,4 +135,4 @@ def test_work_that_fails_ends_the_candidacy_and_frees_the_lease() -> None:
         world.one.begin()
         world.other.begin()
 
-    duel(story)
+    duel(scenario)

@@ -193,13 +193,13 @@ async def becomes(holds: Callable[[], object], within_s: float = 30.0) -> None:
             await asyncio.sleep(0.05)
 
 
-def play(world: Callable[[], W], story: Callable[[W], Awaitable[None]]) -> None:
-    """Run a story in a new world on virtual time."""
+def play(world: Callable[[], W], scenario: Callable[[W], Awaitable[None]]) -> None:
+    """Run a scenario in a new world on virtual time."""
 
     async def told() -> None:
         here = world()
         try:
-            await story(here)
+            await scenario(here)
         finally:
             await here.end()
 

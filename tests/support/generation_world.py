@@ -104,7 +104,7 @@ def request(
 
 
 @dataclass
-class Story:
+class RequestRecord:
     """What happened to one request."""
 
     request: GenerationRequest
@@ -139,17 +139,17 @@ class World:
         self.scheduler = Scheduler(limits, options)
         self.now_s = 0.0
         self.busy_s = 0.0
-        self.stories: dict[int, Story] = {}
+        self.records: dict[int, RequestRecord] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
 
     def at(self, time_s: float, action: Callable[[], None]) -> None:
         """Call an action at a time."""
-        heappush(self._events, (time_s, len(self.stories) + len(self._events) * 10_000_000, action))
+        heappush(self._events, (time_s, len(self.records) + len(self._events) * 10_000_000, action))
 
     def arrive(self, requests: Iterable[GenerationRequest]) -> None:
         """Let requests arrive at their times."""
         for one in requests:
-            self.stories[one.key] = Story(one)
+            self.records[one.key] = RequestRecord(one)
             heappush(self._events, (one.arrived_s, one.key, self._adding(one)))
 
     def cancel(self, key: int) -> None:
@@ -181,13 +181,13 @@ class World:
     def deliver(self, deliveries: Sequence[Delivery]) -> None:
         """Record deliveries; nothing may follow a finish."""
         for delivery in deliveries:
-            story = self.stories[delivery.key]
-            assert story.finish is None, "delivered after the finish"
+            record = self.records[delivery.key]
+            assert record.finish is None, "delivered after the finish"
             for sampled in delivery.tokens:
-                story.tokens.append(sampled.token)
-                story.token_times_s.append(self.now_s)
-            story.finish = delivery.finish
-            story.cached_tokens += delivery.cached_tokens
+                record.tokens.append(sampled.token)
+                record.token_times_s.append(self.now_s)
+            record.finish = delivery.finish
+            record.cached_tokens += delivery.cached_tokens
 
     def _due(self, until_s: float) -> None:
         while self._events and self._events[0][0] <= until_s:
@@ -199,7 +199,7 @@ class World:
             try:
                 self.scheduler.add(one, self.now_s)
             except RefusedError:
-                self.stories[one.key].refused = True
+                self.records[one.key].refused = True
 
         return add
 

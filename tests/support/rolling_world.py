@@ -155,11 +155,11 @@ class RollingWorld(World):
 def play_rollouts(scenario: Callable[[RollingWorld], Awaitable[None]]) -> None:
     """Run a scenario in a world whose Deployments roll out."""
 
-    async def story(world: World) -> None:
+    async def in_rolling_world(world: World) -> None:
         assert isinstance(world, RollingWorld)
         await scenario(world)
 
-    play(story, kind=RollingWorld)
+    play(in_rolling_world, kind=RollingWorld)
 
 
 def _set_of(pod: Manifest) -> str:

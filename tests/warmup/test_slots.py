@@ -112,7 +112,7 @@ async def test_amounts_are_granted_within_the_sum() -> None:
     st.lists(st.tuples(st.sampled_from(("ask", "go", "cancel")), st.integers(0, 5)), max_size=40)
 )
 def test_no_slot_is_lost_or_granted_twice(steps: list[tuple[str, int]]) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         pods = Pods(6)
         for step, number in steps:
             owner = "abcdef"[number]
@@ -129,7 +129,7 @@ def test_no_slot_is_lost_or_granted_twice(steps: list[tuple[str, int]]) -> None:
         await pods.ask("g", 9)
         assert pods.held["g"] == 3
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_share_of_n_owners_is_one_of_n_plus_one() -> None:

@@ -55,7 +55,7 @@ def writes(world: World) -> int:
 
 
 def test_new_pod_is_ready_once_it_answers_fast() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(WARMUP_S + 3.0)
         assert not world.pods.ready("resnet")
@@ -73,11 +73,11 @@ def test_new_pod_is_ready_once_it_answers_fast() -> None:
         assert (len(world.servers.urls), writes(world)) == sent
         assert sent[1] <= 2
 
-    play(story)
+    play(scenario)
 
 
 def test_warmup_time_is_part_of_the_cold_start() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
         world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 2})
@@ -85,11 +85,11 @@ def test_warmup_time_is_part_of_the_cold_start() -> None:
         cold_start_s = float(world.status()["coldStart"]["p90"].removesuffix("s"))
         assert WARMUP_S + COURSE_S <= cold_start_s <= WARMUP_S + COURSE_S + 3.0
 
-    play(story)
+    play(scenario)
 
 
 def test_template_has_gate_and_label_only_with_operator_warmup() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         world.create("other")
         await world.run_for(5.0)
@@ -101,21 +101,21 @@ def test_template_has_gate_and_label_only_with_operator_warmup() -> None:
         assert template["metadata"]["labels"]["headroom.dev/warmed-for"] == "resnet"
         assert "readinessGates" not in other["spec"]["template"]["spec"]
 
-    play(story)
+    play(scenario)
 
 
 def test_many_pods_are_warmed_concurrently() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world, scaling={"minReplicas": 8})
         await world.run_for(WARMUP_S + COURSE_S + 5.0)
         assert len(world.pods.ready("resnet")) == 8
         assert world.servers.most_at_once == 8
 
-    play(story)
+    play(scenario)
 
 
 def test_restarted_container_is_warmed_again() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
         (pod,) = world.pods.ready("resnet")
@@ -128,14 +128,14 @@ def test_restarted_container_is_warmed_again() -> None:
         assert said(world) == [("True", "Warm")]
         assert [len(bodies) for bodies in world.servers.asked.values()] == [7, 7]
 
-    play(story)
+    play(scenario)
 
 
 def test_pod_of_an_earlier_template_keeps_its_gate_and_port() -> None:
     proxy = {"name": "proxy", "image": "proxy:1", "ports": [{"containerPort": 15000}]}
     runtime = RUNTIME | {"podTemplate": {"spec": {"containers": [proxy]}}}
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world, runtime=runtime)
         await world.run_for(30.0)
         warmup = _spec_of(world)
@@ -153,12 +153,12 @@ def test_pod_of_an_earlier_template_keeps_its_gate_and_port() -> None:
         assert said(world) == [("True", "Warm")] * 2
         assert world.servers.urls[-1] == "http://10.0.0.2:9000/inference"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("failures", [0, 2])
 def test_pod_event_is_processed_before_the_next_tick(failures: int) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.pod_events.failures = failures
         create(world)
         await world.run_for(30.0)
@@ -171,11 +171,11 @@ def test_pod_event_is_processed_before_the_next_tick(failures: int) -> None:
             assert said(world) == [("False", "ContainerRestarted")]
             await world.run_for(WARMUP_S + COURSE_S + 3.3)
 
-    play(story)
+    play(scenario)
 
 
 def test_events_of_other_pods_are_ignored() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         ticks = len(world.recorder.outcomes)
@@ -185,11 +185,11 @@ def test_events_of_other_pods_are_ignored() -> None:
         await world.run_for(0.1)
         assert len(world.recorder.outcomes) - ticks <= 1
 
-    play(story)
+    play(scenario)
 
 
 def test_container_restarted_without_operator_is_warmed_while_serving() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
         (pod,) = world.pods.ready("resnet")
@@ -205,11 +205,11 @@ def test_container_restarted_without_operator_is_warmed_while_serving() -> None:
             assert world.pods.ready("resnet"), "what takes requests is not taken away"
         assert [len(bodies) for bodies in world.servers.asked.values()] == [7, 7]
 
-    play(story)
+    play(scenario)
 
 
 def test_restarted_operator_finishes_the_warmup() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
         asked = len(world.servers.urls)
@@ -223,11 +223,11 @@ def test_restarted_operator_finishes_the_warmup() -> None:
         assert first == asked
         assert second <= 7 + 3
 
-    play(story)
+    play(scenario)
 
 
 def test_warm_pods_stay_ready_without_operator() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
         await world.__aexit__()
@@ -240,7 +240,7 @@ def test_warm_pods_stay_ready_without_operator() -> None:
         assert len(world.pods.ready("resnet")) == 1
         assert said(world) == [("True", "Warm"), ("", "")]
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_warm_pods_stay_ready_without_operator() -> None:
 def test_failing_warmup_request_names_the_remedy(
     refusal: tuple[int, str], reason: str, remedy: str
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.servers.refusal = refusal
         create(world)
         await world.run_for(WARMUP_S + 20.0)
@@ -271,11 +271,11 @@ def test_failing_warmup_request_names_the_remedy(
         await world.run_for(15.0)
         assert said(world) == [("True", "Warm")]
 
-    play(story)
+    play(scenario)
 
 
 def test_unexpected_error_counts_as_failure_and_the_timeout_passes() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.servers.error = OverflowError("cannot convert float infinity to integer")
         create(world)
         await world.run_for(WARMUP_S + 20.0)
@@ -287,11 +287,11 @@ def test_unexpected_error_counts_as_failure_and_the_timeout_passes() -> None:
         await world.run_for(200.0)  # cold answers after the timeout are 30 s apart
         assert said(world) == [("True", "Warm")]
 
-    play(story)
+    play(scenario)
 
 
 def test_silent_or_slow_server_is_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.servers.warm_s = 0.4
         create(world)
         await world.run_for(WARMUP_S + 15.0)
@@ -305,33 +305,33 @@ def test_silent_or_slow_server_is_named() -> None:
         await world.run_for(75.0)
         assert said(world) == [("True", "Warm")]
 
-    play(story)
+    play(scenario)
 
 
 def test_target_with_gate_is_warmed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create_target(world, gated=True)
         await world.run_for(WARMUP_S + COURSE_S + 6.0)
         assert said(world, "own") == [("True", "Warm")]
         kinds = {("apply_status", "InferenceService"), ("apply_status", "Pod"), ("create", "Event")}
         assert set(world.cluster.writes()) <= kinds
 
-    play(story)
+    play(scenario)
 
 
 def test_target_without_gate_is_reported_with_the_remedy() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create_target(world, gated=False)
         await world.run_for(WARMUP_S + 6.0)
         assert world.condition("Ready") == ("True", "Serving")
         assert "lack the readiness gate headroom.dev/warm" in world.message("Ready")
         assert not world.servers.urls
 
-    play(story)
+    play(scenario)
 
 
 def test_unneeded_gate_is_opened() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create_target(world, gated=True)
         service = world.cluster.find("InferenceService", "resnet")
         assert service is not None
@@ -340,21 +340,21 @@ def test_unneeded_gate_is_opened() -> None:
         assert said(world, "own") == [("True", "WarmedByServer")]
         assert not world.servers.urls
 
-    play(story)
+    play(scenario)
 
 
 def test_pod_on_the_host_network_gets_no_request() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world, runtime=RUNTIME | {"podTemplate": {"spec": {"hostNetwork": True}}})
         await world.run_for(WARMUP_S + 20.0)
         assert said(world) == [("False", "HostNetwork")]
         assert not world.servers.urls
 
-    play(story)
+    play(scenario)
 
 
 def test_foreign_pods_get_no_request() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("stranger", replicas=1)
         create(world, scaling={"minReplicas": 2})
         await world.run_for(5.0)
@@ -368,14 +368,14 @@ def test_foreign_pods_get_no_request() -> None:
         assert world.servers.urls
         assert strangers not in world.servers.urls
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("error", [Conflict("modified"), Forbidden("pods/status is forbidden")])
 def test_rejected_gate_write_is_repeated_without_requests(
     error: Conflict | Forbidden,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         world.cluster.fail("apply_status", "Pod", error, times=3)
         await world.run_for(60.0)
@@ -383,11 +383,11 @@ def test_rejected_gate_write_is_repeated_without_requests(
         (bodies,) = world.servers.asked.values()
         assert len(bodies) == 7
 
-    play(story)
+    play(scenario)
 
 
 def test_pod_deleted_during_warmup_leaves_no_task() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world, scaling={"minReplicas": 3})
         await world.run_for(WARMUP_S + 3.0)
         world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 1})
@@ -397,11 +397,11 @@ def test_pod_deleted_during_warmup_leaves_no_task() -> None:
         await world.run_for(30.0)
         assert len(world.servers.urls) == sent
 
-    play(story)
+    play(scenario)
 
 
 def test_warmup_requests_are_no_load() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world, warmup={"requests": 200})
         await world.run_for(WARMUP_S + 30.0)
         assert len(world.pods.ready("resnet")) == 1
@@ -416,11 +416,11 @@ def test_warmup_requests_are_no_load() -> None:
         assert len(world.pods.ready("resnet")) == world.replicas() == 2
         assert len(world.servers.urls) == 500
 
-    play(story)
+    play(scenario)
 
 
 def test_added_replicas_are_warm_when_ready() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         create(world)
         await world.run_for(40.0)
         world.pods.arrivals_rps["resnet"] = 3 * REPLICA_RPS
@@ -428,7 +428,7 @@ def test_added_replicas_are_warm_when_ready() -> None:
         assert len(world.pods.ready("resnet")) >= 3
         assert set(said(world)) == {("True", "Warm")}
 
-    play(story)
+    play(scenario)
 
 
 def _spec_of(world: World) -> dict[str, Any]:

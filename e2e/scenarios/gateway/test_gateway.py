@@ -76,11 +76,11 @@ def test_gateway_switched_under_load_and_replica_killed_loses_no_request(
     replicas = addresses(
         cluster, service.namespace, f"headroom.dev/inference-service={service.name}"
     )
-    doors = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
+    gateways = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
     assert led_to(service) == replicas
 
     route(service, "Gateway")
-    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= doors, 20)
+    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= gateways, 20)
     time.sleep(2)
     assert service.replicas() == 2
 
@@ -91,7 +91,7 @@ def test_gateway_switched_under_load_and_replica_killed_loses_no_request(
     service.wait("p95 as clients see it", lambda: judged_at(service) == "Gateway", 40)
 
     route(service, "Service")
-    service.wait("led to the replicas", lambda: led_to(service).isdisjoint(doors), 20)
+    service.wait("led to the replicas", lambda: led_to(service).isdisjoint(gateways), 20)
     time.sleep(2)
     traffic.ended.set()
     assert not traffic.said
@@ -133,9 +133,9 @@ def test_certificates_replaced_at_once_under_load_lose_no_request(
     service: Service, traffic: Traffic
 ) -> None:
     cluster = service.cluster
-    doors = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
+    gateways = addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
     route(service, "Gateway")
-    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= doors, 20)
+    service.wait("led to a gateway", lambda: led_to(service) and led_to(service) <= gateways, 20)
     before = secret(cluster, f"{GATEWAY}-tls")
     replace_all(cluster)
     service.wait(
@@ -160,7 +160,7 @@ def test_certificates_replaced_at_once_under_load_lose_no_request(
     )
     traffic.ended.set()
     assert not traffic.said
-    assert addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}") == doors
+    assert addresses(cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}") == gateways
 
 
 @pytest.fixture

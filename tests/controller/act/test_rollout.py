@@ -40,7 +40,7 @@ def test_places_of_a_change_are_named_without_values(after: dict[str, Any], plac
 
 
 def test_change_of_the_template_is_an_event_and_a_change_of_replicas_is_none() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         world.edit(scaling={"minReplicas": 3})
@@ -54,11 +54,11 @@ def test_change_of_the_template_is_an_event_and_a_change_of_replicas_is_none() -
         await world.run_for(60.0)
         assert len(world.cluster.events("RollingOut")) == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_undone_change_of_the_template_names_its_writer_and_where_to_make_it() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(60.0)
         deployment = world.cluster.find("Deployment", "resnet")
@@ -85,11 +85,11 @@ def test_undone_change_of_the_template_names_its_writer_and_where_to_make_it() -
         (_, own) = world.cluster.events("RollingOut")
         assert own["type"] == "Normal"
 
-    play(story)
+    play(scenario)
 
 
 def test_rollout_says_how_far_it_is() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 3})
         await world.run_for(60.0)
         world.pods.rolling.add("resnet")
@@ -97,11 +97,11 @@ def test_rollout_says_how_far_it_is() -> None:
         assert world.condition("AbleToScale") == ("True", "RollingOut")
         assert "2 of 3 have the latest template" in world.message("AbleToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_rollout_that_does_not_go_on_says_where_the_cause_is() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 3})
         await world.run_for(60.0)
         world.pods.rolling.add("resnet")
@@ -110,4 +110,4 @@ def test_rollout_that_does_not_go_on_says_where_the_cause_is() -> None:
         assert "see CapacityAvailable" in world.message("AbleToScale")
         assert "exceeded quota" in world.message("CapacityAvailable")
 
-    play(story)
+    play(scenario)

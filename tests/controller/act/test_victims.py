@@ -139,7 +139,7 @@ def marked(world: World) -> list[str]:
 
 
 def test_idle_replica_is_removed_before_busy_ones() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await raised(world)
         idle, seen = world.pods.of("resnet")[1]["metadata"]["name"], list[str]()
 
@@ -158,7 +158,7 @@ def test_idle_replica_is_removed_before_busy_ones() -> None:
         assert idle not in [one["metadata"]["name"] for one in world.pods.of("resnet")]
         assert marked(world) == [], "who stays keeps no mark"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_idle_replica_is_removed_before_busy_ones() -> None:
     ids=["forbidden", "gone", "away"],
 )
 def test_rejected_mark_stops_no_scale_down(error: Exception, said: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await raised(world)
         world.cluster.fail("apply", "Pod", error, times=1000)  # type: ignore[arg-type]
         world.pods.arrivals_rps["resnet"] = 0.5 * REPLICA_RPS
@@ -184,11 +184,11 @@ def test_rejected_mark_stops_no_scale_down(error: Exception, said: str) -> None:
         if isinstance(error, Forbidden):
             assert world.cluster.calls.count(("apply", "Pod")) <= 20, "once, and not at every step"
 
-    play(story)
+    play(scenario)
 
 
 def test_mark_on_a_kept_pod_is_removed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"minReplicas": 2})
         await world.run_for(30.0)
         ours, theirs = world.pods.of("resnet")
@@ -201,4 +201,4 @@ def test_mark_on_a_kept_pod_is_removed() -> None:
         assert theirs["metadata"]["annotations"] == {DELETION_COST: "7"}
         assert world.cluster.calls.count(("apply", "Pod")) == 1
 
-    play(story)
+    play(scenario)

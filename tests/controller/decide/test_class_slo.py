@@ -57,7 +57,7 @@ class ClassWorld(World):
 
 
 def test_each_class_is_judged_by_its_own_promise() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(slo=SLO, routing={"classes": CLASSES})
         world.pods.arrivals_rps["resnet"] = 4.0
         await world.run_for(120.0)
@@ -75,7 +75,7 @@ def test_each_class_is_judged_by_its_own_promise() -> None:
         assert batch == {"name": "batch", "bestEffort": True, "promises": []}
         assert world.status()["signals"]["timeToFirstToken"] == "975ms"
 
-    play(story, kind=ClassWorld)
+    play(scenario, kind=ClassWorld)
 
 
 class FilledServers(ClassServers):
@@ -107,7 +107,7 @@ class FilledWorld(World):
 
 
 def test_best_effort_requests_that_fill_what_others_leave_add_no_replica() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(slo=SLO, routing={"classes": CLASSES})
         world.pods.arrivals_rps["resnet"] = 4.0
         await world.run_for(120.0)
@@ -116,13 +116,13 @@ def test_best_effort_requests_that_fill_what_others_leave_add_no_replica() -> No
         assert world.status()["signals"]["waiting"] == 0
         assert world.condition("SLOMet") == ("True", "WithinTarget")
 
-    play(story, kind=FilledWorld)
+    play(scenario, kind=FilledWorld)
 
 
 def test_class_that_becomes_best_effort_is_no_jump_of_the_others() -> None:
     """Its counters leave the sums, which must not read as a restart of the servers."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         promised = [CLASSES[0], CLASSES[2]]
         world.create(slo=SLO, routing={"classes": promised}, scaling={"maxReplicas": 3})
         world.pods.arrivals_rps["resnet"] = 4.0
@@ -132,11 +132,11 @@ def test_class_that_becomes_best_effort_is_no_jump_of_the_others() -> None:
         await world.run_for(60.0)
         assert world.status()["signals"]["arrivalsPerSecond"] == pytest.approx(4.0, rel=0.2)
 
-    play(story, kind=FilledWorld)
+    play(scenario, kind=FilledWorld)
 
 
 def test_class_that_misses_its_promise_is_named_and_no_replica_is_removed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(slo=SLO, routing={"classes": CLASSES})
         world.pods.arrivals_rps["resnet"] = 4.0
         world.pods.how_long_s = HOW_LONG_S | {"chat": 0.8}  # type: ignore[attr-defined]
@@ -149,7 +149,7 @@ def test_class_that_misses_its_promise_is_named_and_no_replica_is_removed() -> N
         assert found["timeToFirstToken"] == pytest.approx(0.975), "the service keeps its own"
         assert room > 1.0, "the capacity factor follows the class"
 
-    play(story, kind=ClassWorld)
+    play(scenario, kind=ClassWorld)
 
 
 class UnlabelledServers(Pods):
@@ -178,7 +178,7 @@ class UnlabelledWorld(World):
 
 
 def test_server_that_does_not_count_per_class_leaves_its_promises_unknown() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(
             runtime={"profile": "vllm", "maxBatchSize": 16},
             model={"name": "m"},
@@ -195,7 +195,7 @@ def test_server_that_does_not_count_per_class_leaves_its_promises_unknown() -> N
         assert "measured" not in chat["promises"][0]
         assert world.status()["signals"]["timeToFirstToken"] == "487ms"
 
-    play(story, kind=UnlabelledWorld)
+    play(scenario, kind=UnlabelledWorld)
 
 
 def test_class_that_only_best_effort_requests_use_blocks_no_removal() -> None:

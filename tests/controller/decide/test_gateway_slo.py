@@ -61,14 +61,14 @@ class Gateways(SilentRouter):
             await asyncio.sleep(1.0)
 
 
-def tell(story: Any) -> None:
-    """Play a story with gateways that count."""
+def tell(scenario: Any) -> None:
+    """Play a scenario with gateways that count."""
     gateways = Gateways()
 
     async def counted(world: World) -> None:
         counting = asyncio.create_task(gateways.count(world))
         try:
-            await story(world, gateways)
+            await scenario(world, gateways)
         finally:
             counting.cancel()
 
@@ -76,7 +76,7 @@ def tell(story: Any) -> None:
 
 
 def test_slo_in_gateway_mode_is_measured_at_the_gateway() -> None:
-    async def story(world: World, gateways: Gateways) -> None:
+    async def scenario(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.3 * REPLICA_RPS
         await world.run_for(60.0)
@@ -102,11 +102,11 @@ def test_slo_in_gateway_mode_is_measured_at_the_gateway() -> None:
         assert world.recorder.rates == {}
         assert world.condition("SLOMet") == ("True", "WithinTarget")
 
-    tell(story)
+    tell(scenario)
 
 
 def test_rejections_at_the_gateway_count_as_demand() -> None:
-    async def story(world: World, gateways: Gateways) -> None:
+    async def scenario(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 0.5 * REPLICA_RPS
         await world.run_for(60.0)
@@ -120,11 +120,11 @@ def test_rejections_at_the_gateway_count_as_demand() -> None:
         assert rates["arrived"] == pytest.approx(2.5 * REPLICA_RPS, rel=0.2)
         assert rates["missed"] == pytest.approx(2.0 * REPLICA_RPS, rel=0.2)
 
-    tell(story)
+    tell(scenario)
 
 
 def test_removal_while_a_gateway_is_silent_is_held() -> None:
-    async def story(world: World, gateways: Gateways) -> None:
+    async def scenario(world: World, gateways: Gateways) -> None:
         world.create(routing={"mode": "Gateway"}, scaling={"minReplicas": 1})
         world.pods.arrivals_rps["resnet"] = gateways.rate_rps = 2.5 * REPLICA_RPS
         await world.run_for(120.0)
@@ -143,11 +143,11 @@ def test_removal_while_a_gateway_is_silent_is_held() -> None:
         await world.run_for(120.0)
         assert world.replicas() < stood
 
-    tell(story)
+    tell(scenario)
 
 
 def test_gateway_that_most_requests_bypass_is_named_and_does_not_measure_the_slo() -> None:
-    async def story(world: World, gateways: Gateways) -> None:
+    async def scenario(world: World, gateways: Gateways) -> None:
         world.create_workload("own", replicas=2)
         world.create(target="own", routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
         world.pods.arrivals_rps["own"] = REPLICA_RPS
@@ -170,7 +170,7 @@ def test_gateway_that_most_requests_bypass_is_named_and_does_not_measure_the_slo
         await world.run_for(90.0)
         assert world.condition("RoutingReady") == ("True", "ViaGateway")
 
-    tell(story)
+    tell(scenario)
 
 
 @pytest.mark.parametrize("restart_s", [None, 360.0])
@@ -201,13 +201,13 @@ def test_gateway_whose_requests_last_a_minute_is_not_bypassed(restart_s: float |
 
 
 def test_idle_target_does_not_bypass_its_gateway() -> None:
-    async def story(world: World, gateways: Gateways) -> None:
+    async def scenario(world: World, gateways: Gateways) -> None:
         world.create_workload("own", replicas=2)
         world.create(target="own", routing={"mode": "Gateway"}, scaling={"minReplicas": 2})
         await world.run_for(60.0)
         assert world.condition("RoutingReady") == ("True", "ViaGateway")
 
-    tell(story)
+    tell(scenario)
 
 
 def test_gateway_buckets_surround_the_target() -> None:

@@ -264,7 +264,7 @@ def test_target_between_two_bounds_counts_as_the_decision_splits_the_bucket(
 
 
 def test_missed_first_token_adds_replicas_until_met() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(
             runtime={"profile": "vllm", "maxBatchSize": 16},
             model={"name": "m"},
@@ -288,4 +288,4 @@ def test_missed_first_token_adds_replicas_until_met() -> None:
         assert room > 1.0
         assert '"tokenRoom"' in world.status()["checkpoint"]
 
-    play(story, kind=GeneratingWorld)
+    play(scenario, kind=GeneratingWorld)

@@ -30,11 +30,13 @@ class Routes(SilentRouter):
         return self._route
 
 
-def story_of(doors: Routes, scaling: dict[str, Any], requested_replicas: list[int | None]) -> World:
+def world_after(
+    routes: Routes, scaling: dict[str, Any], requested_replicas: list[int | None]
+) -> World:
     """A service that has followed each of these numbers for two minutes; no load at the end."""
     played: list[World] = []
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         played.append(world)
         for number, requested in enumerate(requested_replicas):
             spec: dict[str, Any] = {"routing": GATEWAY, "scaling": scaling}
@@ -47,7 +49,7 @@ def story_of(doors: Routes, scaling: dict[str, Any], requested_replicas: list[in
                 world.create(**spec)
             await world.run_for(120.0)
 
-    play(story, doors)
+    play(scenario, routes)
     return played[0]
 
 
@@ -75,7 +77,7 @@ def story_of(doors: Routes, scaling: dict[str, Any], requested_replicas: list[in
 def test_service_that_another_autoscaler_has_at_zero(
     route: RouteStatus, ready: str, metrics: str
 ) -> None:
-    world = story_of(Routes(route), EXTERNAL, [1, 0])
+    world = world_after(Routes(route), EXTERNAL, [1, 0])
     assert world.replicas() == 0
     assert world.message("Ready") == ready
     assert world.message("MetricsAvailable") == metrics
@@ -85,7 +87,7 @@ def test_service_that_another_autoscaler_has_at_zero(
 
 
 def test_limit_of_spec_replicas_is_named_and_not_that_of_the_decision() -> None:
-    world = story_of(Routes(), EXTERNAL | SLOWLY, [2, 5])
+    world = world_after(Routes(), EXTERNAL | SLOWLY, [2, 5])
     assert world.replicas() == 3
     assert world.condition("ScalingLimited") == ("True", "RateLimited")
     assert world.message("ScalingLimited").startswith("spec.replicas is 5, 3 allowed now; wait")
@@ -93,9 +95,9 @@ def test_limit_of_spec_replicas_is_named_and_not_that_of_the_decision() -> None:
 
 
 def test_limit_of_the_decision_limits_nothing_where_it_is_advice() -> None:
-    doors = Routes()
+    routes = Routes()
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(routing=GATEWAY, scaling=EXTERNAL | {"maxReplicas": 2}, replicas=2)
         world.pods.arrivals_rps["resnet"] = 8 * REPLICA_RPS
         await world.run_for(120.0)
@@ -103,23 +105,23 @@ def test_limit_of_the_decision_limits_nothing_where_it_is_advice() -> None:
         assert world.condition("ScalingLimited") == ("False", "WithinBounds")
         assert world.message("ScalingLimited") == "no limit reduces spec.replicas"
 
-    play(story, doors)
+    play(scenario, routes)
 
 
 def test_recommended_replicas_are_not_said_to_be_there() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"mode": "Recommend"})
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(60.0)
         assert world.status()["decision"]["replicas"] > world.replicas()
         assert "is Recommend" in world.message("AbleToScale")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("least", "said"), [(0, "one replica serves"), (1, "minReplicas (1)")])
 def test_minimum_of_zero_is_not_called_one(least: int, said: str) -> None:
-    world = story_of(Routes(), {"minReplicas": least}, [None])
+    world = world_after(Routes(), {"minReplicas": least}, [None])
     assert said in world.message("SLOFeasible")
 
 

@@ -174,7 +174,7 @@ def recorded(world: World) -> RecordedService:
 
 
 def test_recording_has_every_counted_request() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         assert {tick.arrivals for tick in ticks_of(world)} == {None, 0}
@@ -196,11 +196,11 @@ def test_recording_has_every_counted_request() -> None:
         known = [tick.arrivals for tick in ticks_of(world)]
         assert None not in known[known.index(0) :]
 
-    play(story)
+    play(scenario)
 
 
 def test_recording_has_the_requested_replicas() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.pods.arrivals_rps["resnet"] = 36.0
@@ -210,11 +210,11 @@ def test_recording_has_the_requested_replicas() -> None:
         assert changes == world.cluster.scale_writes
         assert replicas[-1] == world.replicas() >= 4
 
-    play(story)
+    play(scenario)
 
 
 def test_recording_of_a_silent_replica_is_unknown() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
         await world.run_for(40.0)
@@ -231,14 +231,14 @@ def test_recording_of_a_silent_replica_is_unknown() -> None:
         assert found.unknown_s >= 18.0
         assert found.counts[-20:].mean() == pytest.approx(14.0, abs=0.5)  # bridged at the rate
 
-    play(story)
+    play(scenario)
 
 
 def test_recording_describes_a_service_per_spec() -> None:
     def described(world: World) -> list[ServiceLine]:
         return [line for line in parsed(world) if isinstance(line, ServiceLine)]
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
         await world.run_for(6.0)
@@ -256,11 +256,11 @@ def test_recording_describes_a_service_per_spec() -> None:
         assert len(described(world)) == count + 1
         assert described(world)[-1].policy.max_replicas == 12
 
-    play(story)
+    play(scenario)
 
 
 def test_recording_continues_after_a_restart() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
         await world.run_for(40.0)
@@ -273,14 +273,14 @@ def test_recording_continues_after_a_restart() -> None:
         assert tick.arrivals is None
         assert recorded(world).edges_s[-1] > 55.0
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("failure", [OSError("no space left on device"), RuntimeError("a fault")])
 def test_recording_failure_ends_it_and_fails_no_tick(
     failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
         world.journal.failure, asked = failure, world.journal.asked
@@ -290,7 +290,7 @@ def test_recording_failure_ends_it_and_fails_no_tick(
         assert set(world.recorder.outcomes) == {"ok"}
         assert world.journal.asked == asked + 1
 
-    play(story)
+    play(scenario)
     said = [record.message for record in caplog.records if "recording" in record.message]
     assert len(said) == 1
     assert str(failure) in said[0]

@@ -44,10 +44,10 @@ class Watched:
         return [later - one for one, later in itertools.pairwise(self.begun_s)]
 
 
-def play(watched: Watched, story: Callable[[Scheduler], Awaitable[None]]) -> None:
+def play(watched: Watched, scenario: Callable[[Scheduler], Awaitable[None]]) -> None:
     async def run() -> None:
         task = asyncio.create_task(watched.scheduler.run())
-        await story(watched.scheduler)
+        await scenario(watched.scheduler)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -69,12 +69,12 @@ async def hang() -> None:
 
 
 def of(count: int, seconds: float) -> Callable[[Scheduler], Awaitable[None]]:
-    async def story(scheduler: Scheduler) -> None:
+    async def scenario(scheduler: Scheduler) -> None:
         for number in range(count):
             scheduler.kick(f"uid-{number}")
         await asyncio.sleep(seconds)
 
-    return story
+    return scenario
 
 
 def test_tick_reports_duration_and_lag() -> None:
@@ -94,24 +94,24 @@ def test_hanging_tick_is_cancelled_after_twenty_seconds() -> None:
 
 
 def test_idle_scheduler_shows_that_it_is_alive() -> None:
-    async def story(scheduler: Scheduler) -> None:
+    async def scenario(scheduler: Scheduler) -> None:
         for _ in range(20):
             await asyncio.sleep(0.7)
             assert scheduler.last_round_s is not None
             assert asyncio.get_running_loop().time() - scheduler.last_round_s <= 1.0
 
-    play(Watched(lasting(0.0)), story)
+    play(Watched(lasting(0.0)), scenario)
     slow = Watched(hang)
 
     async def full(scheduler: Scheduler) -> None:
         await of(60, 0.1)(scheduler)
-        await story(scheduler)
+        await scenario(scheduler)
 
     play(slow, full)
 
 
 def test_overdue_service_is_reported_while_slots_are_free() -> None:
-    async def story(scheduler: Scheduler) -> None:
+    async def scenario(scheduler: Scheduler) -> None:
         assert scheduler.overdue_s() == 0.0
         await of(47, 5.0)(scheduler)
         assert scheduler.overdue_s() == pytest.approx(5.0)
@@ -119,7 +119,7 @@ def test_overdue_service_is_reported_while_slots_are_free() -> None:
         await asyncio.sleep(1.0)
         assert scheduler.overdue_s() == 0.0
 
-    play(Watched(hang), story)
+    play(Watched(hang), scenario)
 
 
 @pytest.mark.parametrize("asked_s", [9.0, 30.0])
@@ -178,14 +178,14 @@ def test_expected_failure_is_logged_without_traceback(caplog: pytest.LogCaptureF
 
 
 def test_kick_keeps_the_cadence() -> None:
-    async def story(scheduler: Scheduler) -> None:
+    async def scenario(scheduler: Scheduler) -> None:
         scheduler.kick("uid")
         await asyncio.sleep(0.1)
         scheduler.kick("uid")
         await asyncio.sleep(20.0)
 
     watched = Watched(lasting(0.3))
-    play(watched, story)
+    play(watched, scenario)
     first_s, second_s, *others_s = watched.gaps_s()
     assert first_s == pytest.approx(0.3)
     assert 1.0 <= second_s <= 3.0

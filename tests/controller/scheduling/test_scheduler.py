@@ -69,11 +69,13 @@ def raising(error: Exception) -> Callable[[], Awaitable[None]]:
     return fail
 
 
-def play(bench: Bench, seconds: float, story: Callable[[], Awaitable[None]] | None = None) -> None:
+def play(
+    bench: Bench, seconds: float, scenario: Callable[[], Awaitable[None]] | None = None
+) -> None:
     async def run() -> None:
         task = asyncio.create_task(bench.scheduler.run())
-        if story is not None:
-            await story()
+        if scenario is not None:
+            await scenario()
         else:
             for uid in bench.does:
                 bench.scheduler.kick(uid)
@@ -113,13 +115,13 @@ def test_namespace_at_its_share_is_not_overdue() -> None:
     bench.does = {"fine/a": quick, **{f"hostile/{number}": hang for number in range(40)}}
     overdue_s: list[float] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         for uid in bench.does:
             bench.scheduler.kick(uid)
         await asyncio.sleep(100.0)
         overdue_s.append(bench.scheduler.overdue_s())
 
-    play(bench, 1.0, story)
+    play(bench, 1.0, scenario)
     assert overdue_s[0] < 5.0
 
 
@@ -127,12 +129,12 @@ def test_changes_in_a_row_cause_few_ticks() -> None:
     bench = Bench()
     bench.does = {"a": quick}
 
-    async def story() -> None:
+    async def scenario() -> None:
         for _ in range(1000):
             bench.scheduler.kick("a")
             await asyncio.sleep(0.01)
 
-    play(bench, 0.0, story)
+    play(bench, 0.0, scenario)
     assert 15 <= len(bench.begun_s["a"]) <= 25
 
 
@@ -140,7 +142,7 @@ def test_changes_of_many_services_of_a_namespace_cause_few_ticks() -> None:
     bench = Bench(concurrency=48, owner_of=lambda uid: uid.partition("/")[0])
     bench.does = {"fine/a": quick, **{f"hostile/{number}": quick for number in range(100)}}
 
-    async def story() -> None:
+    async def scenario() -> None:
         for uid in bench.does:
             bench.scheduler.kick(uid)
         await asyncio.sleep(10.0)
@@ -150,7 +152,7 @@ def test_changes_of_many_services_of_a_namespace_cause_few_ticks() -> None:
                 bench.scheduler.kick(uid)
             await asyncio.sleep(0.01)
 
-    play(bench, 0.0, story)
+    play(bench, 0.0, scenario)
     usual = 100 * 10 / 2
     assert sum(map(len, bench.begun_s.values())) <= usual + 20 + 10 / 0.05 + 25
     assert len(bench.begun_s["fine/a"]) >= 15
@@ -208,12 +210,12 @@ def test_service_is_never_evaluated_twice_at_a_time() -> None:
     bench = Bench()
     bench.does = {"a": slow}
 
-    async def story() -> None:
+    async def scenario() -> None:
         for _ in range(20):
             bench.scheduler.kick("a")
             await asyncio.sleep(0.5)
 
-    play(bench, 10.0, story)
+    play(bench, 10.0, scenario)
     assert bench.most_at_once == 1
 
 
@@ -224,12 +226,12 @@ def test_kick_during_a_tick_causes_another_at_once() -> None:
     bench = Bench()
     bench.does = {"a": slow}
 
-    async def story() -> None:
+    async def scenario() -> None:
         bench.scheduler.kick("a")
         await asyncio.sleep(0.5)
         bench.scheduler.kick("a")
 
-    play(bench, 1.0, story)
+    play(bench, 1.0, scenario)
     assert bench.begun_s["a"] == pytest.approx([0.0, 1.0])
 
 
@@ -291,7 +293,7 @@ def test_removed_service_is_not_evaluated_and_may_return() -> None:
     bench = Bench()
     bench.does = {"a": quick}
 
-    async def story() -> None:
+    async def scenario() -> None:
         bench.scheduler.kick("a")
         await asyncio.sleep(1.0)
         bench.scheduler.remove("a")
@@ -299,7 +301,7 @@ def test_removed_service_is_not_evaluated_and_may_return() -> None:
         assert len(bench.begun_s["a"]) == 1
         bench.scheduler.kick("a")
 
-    play(bench, 3.0, story)
+    play(bench, 3.0, scenario)
     assert len(bench.begun_s["a"]) == 3
 
 
@@ -316,12 +318,12 @@ def test_tick_of_a_removed_service_is_cancelled() -> None:
 
     bench.does = {"a": go_on}
 
-    async def story() -> None:
+    async def scenario() -> None:
         bench.scheduler.kick("a")
         await asyncio.sleep(1.0)
         bench.scheduler.remove("a")
 
-    play(bench, 9.0, story)
+    play(bench, 9.0, scenario)
     assert ended == ["broken off"]
     assert bench.failures == []
 
@@ -331,7 +333,7 @@ def test_hanging_api_does_not_look_like_a_stopped_scheduler() -> None:
     bench = Bench(concurrency=4)
     bench.does = {f"uid-{number}": hang for number in range(40)}
 
-    async def story() -> None:
+    async def scenario() -> None:
         for uid in bench.does:
             bench.scheduler.kick(uid)
         for _ in range(150):
@@ -339,7 +341,7 @@ def test_hanging_api_does_not_look_like_a_stopped_scheduler() -> None:
             assert bench.scheduler.overdue_s() < 60.0
         assert len(bench.begun_s) >= 28
 
-    play(bench, 1.0, story)
+    play(bench, 1.0, scenario)
 
 
 def test_scheduler_lists_due_and_running_services_in_order() -> None:
@@ -347,7 +349,7 @@ def test_scheduler_lists_due_and_running_services_in_order() -> None:
     bench.does = {"slow": lambda: asyncio.sleep(5.0)}
     found: list[tuple[float, str]] = []
 
-    async def story() -> None:
+    async def scenario() -> None:
         bench.scheduler.kick("quick")
         await asyncio.sleep(1.0)
         bench.scheduler.kick("slow")
@@ -355,7 +357,7 @@ def test_scheduler_lists_due_and_running_services_in_order() -> None:
         found.extend(bench.scheduler.due_within(0.1))
         found.extend(bench.scheduler.due_within(2.0))
 
-    play(bench, 0.1, story)
+    play(bench, 0.1, scenario)
     (slow_s, slow), *both = found
     assert slow == "slow"
     assert slow_s == pytest.approx(1.0)

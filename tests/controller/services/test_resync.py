@@ -16,7 +16,7 @@ from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
 from support.virtual_time import VirtualTimeLoop
 
-Story = Callable[[Resync], Coroutine[Any, Any, None]]
+Scenario = Callable[[Resync], Coroutine[Any, Any, None]]
 
 
 class Lists:
@@ -60,7 +60,7 @@ def _service(uid: str, namespace: str) -> dict[str, Any]:
     return {"metadata": {**names, "resourceVersion": "7"}}
 
 
-def play(lists: Lists, story: Story, *namespaces: str) -> None:
+def play(lists: Lists, scenario: Scenario, *namespaces: str) -> None:
     async def run() -> None:
         freshness = Resync(
             cast(Cluster, lists),
@@ -71,7 +71,7 @@ def play(lists: Lists, story: Story, *namespaces: str) -> None:
             on_unread=lambda unread: lists.unread.append(list(unread)),
         )
         keeping = asyncio.create_task(freshness.run())
-        await story(freshness)
+        await scenario(freshness)
         keeping.cancel()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
@@ -92,7 +92,7 @@ def test_resync_with_many_services_lists_less_often(services: int, every_s: floa
 
 
 def test_ended_watch_causes_one_list() -> None:
-    async def story(freshness: Resync) -> None:
+    async def scenario(freshness: Resync) -> None:
         await asyncio.sleep(12.0)
         freshness.request()
         await asyncio.sleep(1.0)
@@ -102,7 +102,7 @@ def test_ended_watch_causes_one_list() -> None:
         await asyncio.sleep(20.0)
 
     lists = Lists(1000)
-    play(lists, story)
+    play(lists, scenario)
     assert lists.at_s == pytest.approx([0.0, 12.0, 17.0, 22.0])
 
 
@@ -115,21 +115,21 @@ def test_ended_watch_causes_one_list() -> None:
     ],
 )
 def test_failed_list_is_retried_soon(error: ClusterError, retried_s: float) -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(1.0)
         lists.failures.clear()
         await asyncio.sleep(9.0)
 
     lists = Lists()
     lists.failures[None] = error
-    play(lists, story)
+    play(lists, scenario)
     assert lists.at_s[:2] == pytest.approx([0.0, retried_s])
     assert lists.cache.synced.is_set()
 
 
 @pytest.mark.parametrize("error", [Forbidden("no"), Unavailable("it cannot be decoded")])
 def test_unlistable_namespace_hides_no_other(error: ClusterError) -> None:
-    async def story(resync: Resync) -> None:
+    async def scenario(resync: Resync) -> None:
         await asyncio.sleep(0.1)
         assert lists.cache.uids() == ("b-0",)
         assert lists.cache.synced.is_set()
@@ -138,16 +138,16 @@ def test_unlistable_namespace_hides_no_other(error: ClusterError) -> None:
 
     lists = Lists()
     lists.failures["a"] = error
-    play(lists, story, "a", "b")
+    play(lists, scenario, "a", "b")
 
 
 def test_unlistable_namespace_is_tried_again_at_growing_intervals_and_the_others_as_usual() -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(240.0)
 
     lists = Lists()
     lists.failures["a"] = Forbidden("no")
-    play(lists, story, "a", "b")
+    play(lists, scenario, "a", "b")
     tried, others = ([at_s for one, at_s in lists.asked if one == name] for name in "ab")
     pauses = [after - before for before, after in pairwise(tried)]
     assert pauses[0] <= 4.0
@@ -159,7 +159,7 @@ def test_unlistable_namespace_is_tried_again_at_growing_intervals_and_the_others
 def test_namespace_that_becomes_readable_is_read_and_said_to_be(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(120.0)
         lists.failures.clear()
         await asyncio.sleep(33.0)
@@ -173,7 +173,7 @@ def test_namespace_that_becomes_readable_is_read_and_said_to_be(
     lists = Lists()
     lists.failures["a"] = Forbidden("no")
     with caplog.at_level("INFO"):
-        play(lists, story, "a", "b")
+        play(lists, scenario, "a", "b")
     assert lists.unlisted == [{"a": "no"}, {}, {"a": "again"}]
     said = [record.getMessage() for record in caplog.records]
     assert [line.partition(":")[0] for line in said] == [
@@ -187,7 +187,7 @@ def test_namespace_that_becomes_readable_is_read_and_said_to_be(
 def test_service_that_is_too_large_is_named_once_and_hides_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(1.0)
         assert set(lists.cache.uids()) == {"a-1", "b-1"}
         lists.too_large = set()
@@ -198,7 +198,7 @@ def test_service_that_is_too_large_is_named_once_and_hides_no_other(
 
     lists = Lists(2)
     lists.too_large = {"a-0", "b-0"}
-    play(lists, story, "a", "b")
+    play(lists, scenario, "a", "b")
     assert lists.unread == [
         [("a", "a-0")],
         [("a", "a-0"), ("b", "b-0")],
@@ -219,14 +219,14 @@ def test_no_namespace_that_can_be_read_is_no_answer() -> None:
 
 
 def test_missing_kind_ends_readiness() -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(1.0)
         assert lists.cache.synced.is_set()
         lists.failures[None] = NotFound("no such kind")
         await asyncio.sleep(5.0)
 
     lists = Lists()
-    play(lists, story)
+    play(lists, scenario)
     assert not lists.cache.synced.is_set()
     assert lists.cache.uids() == ("default-0",)
 
@@ -234,7 +234,7 @@ def test_missing_kind_ends_readiness() -> None:
 def test_failed_list_is_logged_once_until_it_succeeds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         lists.failures[None] = Unavailable("down")
         await asyncio.sleep(11.0)
         lists.failures.clear()
@@ -245,18 +245,18 @@ def test_failed_list_is_logged_once_until_it_succeeds(
         await asyncio.sleep(6.0)
 
     lists = Lists()
-    play(lists, story)
+    play(lists, scenario)
     said = [record.getMessage() for record in caplog.records]
     assert [line.rsplit(": ", 1)[1] for line in said] == ["down", "down", "busy"]
 
 
 def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(1.0)
 
     lists = Lists()
     lists.failures = {"a": Unavailable("first", retry_after_s=9.0), "c": Forbidden("second")}
-    play(lists, story, "a", "b", "c", "d")
+    play(lists, scenario, "a", "b", "c", "d")
     assert lists.cache.uids() == ("b-0", "d-0")
     assert lists.at_s == [0.0] * 4
 
@@ -269,18 +269,18 @@ def test_first_list_error_is_raised_and_other_namespaces_are_listed() -> None:
 def test_lists_that_stay_behind_for_a_minute_are_accepted(
     behind_s: float, known: tuple[str, ...]
 ) -> None:
-    async def story(_: Resync) -> None:
+    async def scenario(_: Resync) -> None:
         await asyncio.sleep(61.0)
         lists.services, lists.version = 1, 6  # below what is known of the other two
         await asyncio.sleep(behind_s)
         assert lists.cache.uids() == known
 
     lists = Lists(3)
-    play(lists, story)
+    play(lists, scenario)
 
 
 def test_lists_of_which_one_is_not_behind_are_not_accepted() -> None:
-    async def story(resync: Resync) -> None:
+    async def scenario(resync: Resync) -> None:
         await asyncio.sleep(1.0)
         lists.services = 1
         for _ in range(5):
@@ -292,4 +292,4 @@ def test_lists_of_which_one_is_not_behind_are_not_accepted() -> None:
         assert len(lists.cache) == 3
 
     lists = Lists(3)
-    play(lists, story)
+    play(lists, scenario)

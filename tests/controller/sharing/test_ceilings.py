@@ -23,7 +23,7 @@ async def restarted(world: World, caps: Caps) -> None:
 
 
 def test_service_at_its_cap_stops_and_names_the_setting() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=3))
         world.create()
         world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
@@ -35,11 +35,11 @@ def test_service_at_its_cap_stops_and_names_the_setting() -> None:
         )
         assert "--max-replicas-per-service" in world.message("ScalingLimited")
 
-    play(story)
+    play(scenario)
 
 
 def test_tighter_of_cap_and_max_replicas_is_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=8, accelerators=50))
         world.create(scaling={"maxReplicas": 3})
         world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
@@ -47,11 +47,11 @@ def test_tighter_of_cap_and_max_replicas_is_named() -> None:
         assert settled(world) == {"resnet": 3}
         assert world.condition("ScalingLimited") == ("True", "MaxReplicas")
 
-    play(story)
+    play(scenario)
 
 
 def test_lowered_cap_removes_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "30s"}})
         world.pods.arrivals_rps["resnet"] = 5 * REPLICA_RPS
         await world.run_for(90.0)
@@ -70,11 +70,11 @@ def test_lowered_cap_removes_nothing() -> None:
         assert world.replicas() == 1
         assert world.condition("ScalingLimited")[0] == "False"
 
-    play(story)
+    play(scenario)
 
 
 def test_accelerators_of_all_services_stay_within_the_cap() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=5))
         for name in ("a", "b"):
             world.create(name)
@@ -86,11 +86,11 @@ def test_accelerators_of_all_services_stay_within_the_cap() -> None:
         said = world.message("ScalingLimited", "a") + world.message("ScalingLimited", "b")
         assert "5 accelerators in all" in said
 
-    play(story)
+    play(scenario)
 
 
 def test_terminating_pods_count_their_accelerators() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=4))
         world.pods.drain_s = 60.0
         for name in ("a", "b"):
@@ -106,11 +106,11 @@ def test_terminating_pods_count_their_accelerators() -> None:
         assert settled(world) == {"a": 1, "b": 3}
         assert most == 4
 
-    play(story)
+    play(scenario)
 
 
 def test_service_without_free_accelerators_is_created_later() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=1))
         world.create("a")
         await world.run_for(30.0)
@@ -123,12 +123,12 @@ def test_service_without_free_accelerators_is_created_later() -> None:
         await world.run_for(30.0)
         assert settled(world) == {"b": 1}
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("requested", [{}, {"replicas": 9}], ids=["a floor", "spec.replicas"])
 def test_external_replicas_and_minimum_end_at_the_cap(requested: dict[str, Any]) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(replicas_per_service=2))
         world.create(
             scaling={"mode": "External" if requested else "Auto", "minReplicas": 4}, **requested
@@ -136,11 +136,11 @@ def test_external_replicas_and_minimum_end_at_the_cap(requested: dict[str, Any])
         await world.run_for(60.0)
         assert settled(world) == {"resnet": 2}
 
-    play(story)
+    play(scenario)
 
 
 def test_new_process_counts_services_before_their_first_tick() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=4))
         world.create("a", scaling={"minReplicas": 3})
         await world.run_for(30.0)
@@ -153,7 +153,7 @@ def test_new_process_counts_services_before_their_first_tick() -> None:
             assert sum(settled(world).values()) <= 4
         assert settled(world) == {"a": 3, "b": 1}
 
-    play(story)
+    play(scenario)
 
 
 HIDDEN = {
@@ -178,7 +178,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("hidden", HIDDEN.values(), ids=list(HIDDEN))
 def test_accelerators_that_the_spec_does_not_claim_count(hidden: dict[str, Any]) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=5))
         world.create(**hidden)
         world.pods.arrivals_rps["resnet"] = 6 * REPLICA_RPS
@@ -196,11 +196,11 @@ def test_accelerators_that_the_spec_does_not_claim_count(hidden: dict[str, Any])
         await world.run_for(60.0)
         assert settled(world) == {"resnet": 2, "other": 1}, "also before its first tick"
 
-    play(story)
+    play(scenario)
 
 
 def test_target_is_counted_by_its_template_alone() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=3))
         world.create_workload("own")
         none = {"resource": "example.com/none", "count": 0}
@@ -209,7 +209,7 @@ def test_target_is_counted_by_its_template_alone() -> None:
         await world.run_for(90.0)
         assert world.replicas("own") == 3
 
-    play(story)
+    play(scenario)
 
 
 PHANTOM: dict[str, Any] = {"minReplicas": 900, "maxReplicas": 1000}
@@ -219,7 +219,7 @@ PHANTOM: dict[str, Any] = {"minReplicas": 900, "maxReplicas": 1000}
 def test_replicas_that_a_quota_refuses_take_no_accelerators_from_others(kind: str) -> None:
     """900 replicas without a pod kept every other service from growing."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await restarted(world, Caps(accelerators=16))
         world.create("victim")
         await world.run_for(30.0)
@@ -235,11 +235,11 @@ def test_replicas_that_a_quota_refuses_take_no_accelerators_from_others(kind: st
         await world.run_for(60.0)
         assert world.replicas("victim") >= 6
 
-    play(story)
+    play(scenario)
 
 
 def test_status_that_says_a_billion_replicas_takes_no_accelerators_from_others() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("victim")
         await world.run_for(30.0)
         world.create("hostile", target="missing", status={"replicas": 10**9})
@@ -248,4 +248,4 @@ def test_status_that_says_a_billion_replicas_takes_no_accelerators_from_others()
         await world.run_for(120.0)
         assert world.replicas("victim") >= 6
 
-    play(story)
+    play(scenario)

@@ -35,7 +35,7 @@ def _standing(world: World) -> Mapping[str, int]:
 
 
 def test_shortage_moves_accelerators_to_higher_priority_and_back() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         before = _standing(world)
@@ -65,11 +65,11 @@ def test_shortage_moves_accelerators_to_higher_priority_and_back() -> None:
         assert _standing(world)["low"] == before["low"]
         assert world.condition("ScalingLimited", "low") == ("False", "WithinBounds")
 
-    play(story)
+    play(scenario)
 
 
 def test_shortage_causes_no_oscillation() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         _load(world, high=3.3)
@@ -79,11 +79,11 @@ def test_shortage_causes_no_oscillation() -> None:
         assert _standing(world) == settled
         assert len(world.cluster.scale_writes) == writes
 
-    play(story)
+    play(scenario)
 
 
 def test_equal_priority_yields_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6, high=0)
         await world.run_for(120.0)
         before = _standing(world)
@@ -92,11 +92,11 @@ def test_equal_priority_yields_nothing() -> None:
         assert _standing(world) == {"high": 6 - before["low"], "low": before["low"]}
         assert not world.cluster.events("PreemptingLowerPriority")
 
-    play(story)
+    play(scenario)
 
 
 def test_min_replicas_are_never_preempted() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6, minReplicas=3)
         await world.run_for(120.0)
         _load(world, high=7.5)
@@ -105,11 +105,11 @@ def test_min_replicas_are_never_preempted() -> None:
         assert world.replicas("low") == 3
         assert world.status("high")["unschedulableReplicas"] >= 4
 
-    play(story)
+    play(scenario)
 
 
 def test_recommend_mode_and_other_placements_yield_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6)
         elsewhere = {"podTemplate": {"spec": {"nodeSelector": {"gpu": "a"}}}}
         world.create("other", runtime=elsewhere, scaling={"minReplicas": 1, "priority": -5})
@@ -121,7 +121,7 @@ def test_recommend_mode_and_other_placements_yield_nothing() -> None:
         assert _standing(world) == {"high": 5, "low": 1}
         assert len(world.pods.ready("other")) == len(world.pods.ready("advised")) == 1
 
-    play(story)
+    play(scenario)
 
 
 def _autoscaled(world: World) -> None:
@@ -175,7 +175,7 @@ def test_service_whose_replicas_cannot_be_written_yields_nothing(
 ) -> None:
     """The next one by priority yields: `mid`, which has load for 4 replicas as `low` has."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=12)
         scaling = {"scaleDown": {"stabilizationWindow": "40s"}, "priority": 5}
         world.create("mid", scaling=scaling)
@@ -192,11 +192,11 @@ def test_service_whose_replicas_cannot_be_written_yields_nothing(
         assert world.condition("ScalingLimited", "mid") == ("True", "YieldedToPriority")
         assert world.condition("ScalingLimited", "low")[1] != "YieldedToPriority"
 
-    play(story)
+    play(scenario)
 
 
 def test_restart_during_a_shortage_returns_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         _load(world, high=3.5)
@@ -206,11 +206,11 @@ def test_restart_during_a_shortage_returns_nothing() -> None:
         await world.run_for(60.0)
         assert _standing(world) == settled
 
-    play(story)
+    play(scenario)
 
 
 def test_deleted_service_preempts_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _compete(world, pool=6)
         await world.run_for(120.0)
         _load(world, high=3.5)
@@ -220,7 +220,7 @@ def test_deleted_service_preempts_nothing() -> None:
         assert _standing(world)["low"] >= 4
         assert world.condition("ScalingLimited", "low") == ("False", "WithinBounds")
 
-    play(story)
+    play(scenario)
 
 
 def _pod(state: PodState, *, placed: bool, detail: str = "") -> Pod:
@@ -313,7 +313,7 @@ def test_surge_replica_of_a_rollout_is_no_shortage(current: int, refused: int) -
 
 
 def test_service_that_claims_no_accelerators_yields_those_of_its_template() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         gpu = {"name": "server", "resources": {"limits": {"nvidia.com/gpu": 1}}}
         unclaimed = {"podTemplate": {"spec": {"containers": [gpu]}}}
         _compete(world, pool=6, accelerator={"count": 0}, runtime=unclaimed)
@@ -323,11 +323,11 @@ def test_service_that_claims_no_accelerators_yields_those_of_its_template() -> N
         assert _standing(world)["high"] >= 4
         assert world.condition("ScalingLimited", "low") == ("True", "YieldedToPriority")
 
-    play(story)
+    play(scenario)
 
 
 def test_service_with_two_resources_yields_the_scarcer_one() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         nic = {"name": "server", "resources": {"limits": {"example.com/nic": 1}}}
         both = {"podTemplate": {"spec": {"containers": [nic]}}}
         _compete(world, pool=6, runtime=both)
@@ -340,4 +340,4 @@ def test_service_with_two_resources_yields_the_scarcer_one() -> None:
         await world.run_for(30.0)
         assert world.condition("Ready", "high")[0] == "True"
 
-    play(story)
+    play(scenario)

@@ -25,7 +25,7 @@ def _load(world: World, **replicas: float) -> None:
 
 
 def test_pools_of_a_pair_show_each_other() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("prefill", slo=PREFILL)
         _decode(world)
         _load(world, prefill=1.5, decode=1.5)
@@ -42,11 +42,11 @@ def test_pools_of_a_pair_show_each_other() -> None:
         assert world.status("decode")["partner"]["passedShare"] == pytest.approx(1.0, rel=0.1)
         assert "passedShare" not in world.status("prefill")["partner"]
 
-    play(story)
+    play(scenario)
 
 
 def test_partner_that_is_missing_is_named_and_no_replica_is_removed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         _decode(world)
         _load(world, decode=3.5)
         await world.run_for(120.0)
@@ -62,11 +62,11 @@ def test_partner_that_is_missing_is_named_and_no_replica_is_removed() -> None:
         decision = world.status("decode")["decision"]
         assert "the prefill pool prefill is not seen (it does not exist)" in decision["message"]
 
-    play(story)
+    play(scenario)
 
 
 def test_partner_that_cannot_be_read_is_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("prefill", slo=PREFILL)
         _decode(world)
         _load(world, prefill=1.5, decode=1.5)
@@ -76,7 +76,7 @@ def test_partner_that_cannot_be_read_is_named() -> None:
         assert world.condition("PartnerSeen", "decode") == ("Unknown", "PartnerNotSeen")
         assert "not fresh" in world.status("decode")["partner"]["heldFor"]
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_partner_that_cannot_be_read_is_named() -> None:
     ids=["circle", "not generating", "taken"],
 )
 def test_service_that_is_no_prefill_pool_is_named(others: dict[str, Any], why: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name, changes in others.items():
             world.create(name, **changes)
             await world.run_for(10.0)
@@ -104,11 +104,11 @@ def test_service_that_is_no_prefill_pool_is_named(others: dict[str, Any], why: s
         assert world.condition("PartnerSeen", "decode") == ("False", "PartnerUnsuitable")
         assert why in world.message("PartnerSeen", "decode")
 
-    play(story)
+    play(scenario)
 
 
 def test_pools_are_uncoupled_when_the_reference_is_removed() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("prefill", slo=PREFILL)
         _decode(world)
         await world.run_for(60.0)
@@ -119,7 +119,7 @@ def test_pools_are_uncoupled_when_the_reference_is_removed() -> None:
             assert "partner" not in world.status(name)
             assert world.condition("PartnerSeen", name) == ("True", "NoPartner")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_accelerators_of_a_pair_are_divided_by_what_each_needs(
 
 @pytest.mark.parametrize("first", ["prefill", "decode"])
 def test_pool_that_asks_first_leaves_the_other_its_share(first: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.caps = Caps(accelerators=8)
         await world.restart_operator()
         world.create("prefill", slo=PREFILL)
@@ -158,4 +158,4 @@ def test_pool_that_asks_first_leaves_the_other_its_share(first: str) -> None:
             "decode": 4,
         }
 
-    play(story)
+    play(scenario)

@@ -72,9 +72,9 @@ def test_note_passes_to_the_next_holder_of_the_lease() -> None:
 
 
 def test_leader_writes_its_counts_into_the_lease_and_the_other_reads_them() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         world.one.note.held = {"dark": 6}
         await world.begin()
         assert world.other.note.known("dark") == 6
 
-    duel(story)
+    duel(scenario)

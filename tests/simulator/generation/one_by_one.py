@@ -179,7 +179,7 @@ class Replica:
 def played(engine: Engine, requests: Requests) -> list[Sequence]:
     """Run all requests through one replica and return what happened to them."""
     starts = requests.starts
-    stories = [
+    records = [
         Sequence(
             key,
             int(requests.prompt_tokens[key]),
@@ -190,13 +190,13 @@ def played(engine: Engine, requests: Requests) -> list[Sequence]:
     ]
     replica, now_s, index = Replica(engine), 0.0, 0
     while True:
-        while index < len(stories) and requests.arrival_s[index] <= now_s:
-            replica.waiting.append(stories[index])
+        while index < len(records) and requests.arrival_s[index] <= now_s:
+            replica.waiting.append(records[index])
             index += 1
         end_s = replica.step(now_s)
         if end_s is not None:
             now_s = end_s
-        elif index < len(stories):
+        elif index < len(records):
             now_s = float(requests.arrival_s[index])
         else:
-            return stories
+            return records

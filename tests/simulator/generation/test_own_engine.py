@@ -40,7 +40,7 @@ def _served(requests: Requests, device: Device) -> tuple[list[float], list[float
         for key in range(len(requests))
     )
     world.run()
-    times = [world.stories[key].token_times_s for key in range(len(requests))]
+    times = [world.records[key].token_times_s for key in range(len(requests))]
     return [one[0] for one in times], [one[-1] for one in times]
 
 

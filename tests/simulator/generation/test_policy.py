@@ -57,13 +57,13 @@ def test_plant_of_random_requests_equals_every_single_iteration(
     )
     requests = poisson(rate, exponential(500, 80, seed), exponential(150, 80, seed + 1), seed)
     requests = requests.bounded(engine.context_tokens)
-    stories = one_by_one.played(engine, requests)
+    records = one_by_one.played(engine, requests)
 
     plant = ran(engine, requests)
 
-    assert plant.first_s.tolist() == pytest.approx([story.first_s for story in stories], rel=1e-9)
-    assert plant.end_s.tolist() == pytest.approx([story.end_s for story in stories], rel=1e-9)
-    assert plant.preempted.tolist() == [story.preemptions for story in stories]
+    assert plant.first_s.tolist() == pytest.approx([record.first_s for record in records], rel=1e-9)
+    assert plant.end_s.tolist() == pytest.approx([record.end_s for record in records], rel=1e-9)
+    assert plant.preempted.tolist() == [record.preemptions for record in records]
     assert plant.rows[0, Row.USED] == plant.rows[0, Row.DECODING] == 0
 
 
@@ -74,12 +74,12 @@ def test_plant_with_shared_prefixes_equals_every_single_iteration(
 ) -> None:
     engine = Engine(cost=H100_8B, kv_tokens=kv_tokens, iteration_tokens=2048, noise_cv=0.0)
     requests = _shared(150, seed)
-    stories = one_by_one.played(engine, requests)
+    records = one_by_one.played(engine, requests)
 
     plant = ran(engine, requests)
 
-    assert plant.first_s.tolist() == pytest.approx([story.first_s for story in stories], rel=1e-9)
-    assert plant.end_s.tolist() == pytest.approx([story.end_s for story in stories], rel=1e-9)
+    assert plant.first_s.tolist() == pytest.approx([record.first_s for record in records], rel=1e-9)
+    assert plant.end_s.tolist() == pytest.approx([record.end_s for record in records], rel=1e-9)
     assert plant.counters[0, Column.CACHED] > 0
 
 

@@ -170,7 +170,7 @@ def test_pages_of_an_answer_leave_the_loop_to_others() -> None:
     reader = MetricsReader(Scraper(), Clock(), {"default": Prometheus(pages)})
     of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
 
-    async def story() -> tuple[int, int]:
+    async def scenario() -> tuple[int, int]:
         measuring = asyncio.create_task(
             reader.measure(of, [pod(name) for name in names], samples_of(of, None))
         )
@@ -180,7 +180,7 @@ def test_pages_of_an_answer_leave_the_loop_to_others() -> None:
             turns += 1
         return turns, len(measuring.result().samples) + len(measuring.result().unread)
 
-    turns, read = asyncio.run(story())
+    turns, read = asyncio.run(scenario())
     assert read == len(names)
     assert turns >= len(names)  # of another task, between two pages each
 
@@ -201,7 +201,7 @@ def test_prometheus_is_asked_for_few_services_at_a_time() -> None:
     of = service(MOSEC_RUNTIME, **FROM_PROMETHEUS)
     other = replace(of, namespace="other")
 
-    async def story() -> None:
+    async def scenario() -> None:
         asking = [
             asyncio.create_task(reader.measure(one, [pod("p")], samples_of(one, None)))
             for one in [*[of] * 48, other]
@@ -211,7 +211,7 @@ def test_prometheus_is_asked_for_few_services_at_a_time() -> None:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert held == {"shop": ANSWERS // 2, "other": 1}
 
 

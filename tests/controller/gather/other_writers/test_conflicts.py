@@ -32,7 +32,7 @@ KEDA = {"kind": "ScaledObject", "name": "llm", "uid": "k", "controller": True}
     ("by", "named"), [(None, "HorizontalPodAutoscaler"), (KEDA, "ScaledObject llm")]
 )
 def test_hpa_on_the_workload_stops_writes(target: str, by: Manifest | None, named: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         workload = target or "resnet"
         world.cluster.put(autoscaler(workload, by=by))
         if target:
@@ -54,11 +54,11 @@ def test_hpa_on_the_workload_stops_writes(target: str, by: Manifest | None, name
         await world.run_for(76.0)
         assert world.replicas(workload) >= 4
 
-    play(story)
+    play(scenario)
 
 
 def test_hpa_is_noticed_at_the_first_ticks_of_a_new_service() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create("older")
         await world.run_for(10.0)  # the HPAs of the namespace are listed, for a minute
         world.cluster.put(autoscaler("newer"))
@@ -66,7 +66,7 @@ def test_hpa_is_noticed_at_the_first_ticks_of_a_new_service() -> None:
         await world.run_for(6.0)
         assert world.condition("AbleToScale", "newer") == ("False", "AutoscalerConflict")
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -99,40 +99,40 @@ def test_hpas_are_listed_each_minute_and_for_each_new_service(
 def test_hpa_is_a_conflict_only_on_the_same_target(
     mode: str, on: tuple[str, str], condition: tuple[str, str]
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.put(autoscaler(*on))
         requested: dict[str, Any] = {"replicas": 1} if mode == "External" else {}
         world.create(scaling={"mode": mode}, **requested)
         await world.run_for(30.0)
         assert world.condition("AbleToScale") == condition
 
-    play(story)
+    play(scenario)
 
 
 def test_hpas_are_listed_once_a_minute_per_namespace() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for name in ("one", "two", "three"):
             world.create(name)
         await world.run_for(300.0)
         assert 5 <= world.cluster.calls.count(("list_all", "HorizontalPodAutoscaler")) <= 6
 
-    play(story)
+    play(scenario)
 
 
 def test_forbidden_hpa_list_stops_no_scaling(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.fail("list_all", "HorizontalPodAutoscaler", Forbidden("no list"), times=9)
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(200.0)
         assert world.replicas() >= 4
 
-    play(story)
+    play(scenario)
     assert caplog.text.count("HPAs in default cannot be listed: no list") == 1
 
 
 def test_known_hpas_survive_an_api_outage() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.cluster.put(autoscaler("resnet"))
         world.create()
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
@@ -141,11 +141,11 @@ def test_known_hpas_survive_an_api_outage() -> None:
         await world.run_for(600.0)
         assert world.replicas() == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_younger_service_on_a_target_waits_for_the_older() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own")
         world.create("older", target="own")
         await world.run_for(20.0)
@@ -160,11 +160,11 @@ def test_younger_service_on_a_target_waits_for_the_older() -> None:
         await world.run_for(20.0)
         assert world.replicas("own") == 7
 
-    play(story)
+    play(scenario)
 
 
 def test_manual_scale_is_kept_for_a_hold_and_named() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(scaling=SCALING)
         await world.run_for(60.0)
         deployment = world.cluster.find("Deployment", "resnet")
@@ -180,13 +180,13 @@ def test_manual_scale_is_kept_for_a_hold_and_named() -> None:
         assert world.replicas() == 1
         assert world.condition("AbleToScale") == ("True", "NothingToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_tool_that_resets_replicas_causes_a_pause() -> None:
     """Argo CD with self-heal: whatever is written is 1 again within three seconds."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own")
         world.create(target="own", scaling=SCALING)
         await world.run_for(20.0)
@@ -210,12 +210,12 @@ def test_tool_that_resets_replicas_causes_a_pause() -> None:
         assert world.replicas("own") >= 4
         assert world.condition("AbleToScale")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 @pytest.mark.parametrize("target", ["", "own"])
 def test_manual_scale_to_zero_disables_scaling(target: str) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         if target:
             world.create_workload(target)
         world.create(target=target)
@@ -235,11 +235,11 @@ def test_manual_scale_to_zero_disables_scaling(target: str) -> None:
         assert world.replicas(target or "resnet") == 2
         assert world.condition("AbleToScale")[0] == "True"
 
-    play(story)
+    play(scenario)
 
 
 def test_paused_workload_is_scaled_and_reported() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create_workload("own", paused=True)
         world.create(target="own", scaling={"minReplicas": 2})
         await world.run_for(30.0)
@@ -247,11 +247,11 @@ def test_paused_workload_is_scaled_and_reported() -> None:
         assert world.condition("AbleToScale") == ("True", "WorkloadPaused")
         assert "kubectl rollout resume" in world.message("AbleToScale")
 
-    play(story)
+    play(scenario)
 
 
 def test_rollout_is_reported_and_removes_nothing() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         deployment = world.create_workload("own", replicas=4)
         world.create(target="own", scaling=SCALING)
         world.pods.rolling.add("own")
@@ -262,15 +262,15 @@ def test_rollout_is_reported_and_removes_nothing() -> None:
         await world.run_for(300.0)
         assert deployment["spec"]["replicas"] == 1
 
-    play(story)
+    play(scenario)
 
 
 def test_terminating_namespace_is_reported() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         error = NamespaceTerminating("namespace default is being terminated")
         world.cluster.fail("create", "ServiceAccount", error, times=99)
         world.create()
         await world.run_for(10.0)
         assert world.condition("Ready") == ("False", "NamespaceTerminating")
 
-    play(story)
+    play(scenario)

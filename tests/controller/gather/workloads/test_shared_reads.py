@@ -91,16 +91,16 @@ def _service(name: str, namespace: str) -> InferenceService:
     return service(metadata={"name": name, "namespace": namespace, "uid": uid})
 
 
-def on_stage(story: Callable[[Stage], Awaitable[None]], **given: bool) -> None:
+def on_stage(scenario: Callable[[Stage], Awaitable[None]], **given: bool) -> None:
     async def run() -> None:
-        await story(Stage(**given))
+        await scenario(Stage(**given))
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(run())
 
 
 def test_service_due_soon_shares_a_read_once() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         assert await stage.see("a") == (["a1"], True)
         stage.add("b", "b2")
         await asyncio.sleep(0.9)
@@ -109,11 +109,11 @@ def test_service_due_soon_shares_a_read_once() -> None:
         assert await stage.see("b") == (["b1", "b2"], True)
         assert stage.asked() == 2
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_shared_read_too_old_is_discarded() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         await stage.see("b")
         await asyncio.sleep(2.9)
         assert await stage.see("a") == (["a1"], False)  # it was not read before
@@ -131,22 +131,22 @@ def test_shared_read_too_old_is_discarded() -> None:
         await asyncio.sleep(4.1)
         assert await stage.see("b") == (["b1", "b2"], True)
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_concurrent_ticks_share_a_list_in_flight() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         both = await asyncio.gather(stage.see("a"), stage.see("b"))
         assert list(both) == [(["a1"], True), (["b1"], False)]
         assert stage.asked() == 1
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_list_goes_on_where_the_service_that_began_it_is_deleted() -> None:
     """Deleting one of many services failed the ticks of up to 31 others."""
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         first = asyncio.create_task(stage.see("a"))
         second = asyncio.create_task(stage.see("b"))
         await asyncio.sleep(0.001)
@@ -154,14 +154,14 @@ def test_list_goes_on_where_the_service_that_began_it_is_deleted() -> None:
         assert await second == (["b1"], False)
         assert stage.asked() == 1
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_service_whose_label_too_many_foreign_objects_have_is_read_alone(kind: str) -> None:
     """Any tenant may put a service's label on objects of its own namespace, of any size."""
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.disguise(kind, "b", MOST_STRANGE)
         assert await stage.see("a") == (["a1"], True)
         assert await stage.see("b") == (["b1"], False)
@@ -183,11 +183,11 @@ def test_service_whose_label_too_many_foreign_objects_have_is_read_alone(kind: s
         await stage.see("a")
         assert await stage.see("b") == (["b1"], False)
 
-    on_stage(story, clusterwide=True)
+    on_stage(scenario, clusterwide=True)
 
 
 def test_service_of_very_many_pods_reads_alone() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         for number in range(MOST_PODS):
             stage.add("b", f"b{number + 2}")
         assert await stage.see("a") == (["a1"], True)
@@ -198,11 +198,11 @@ def test_service_of_very_many_pods_reads_alone() -> None:
         await stage.see("a")
         assert (await stage.see("b"))[1]
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_scaling_or_changed_service_reads_alone() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.shared.moves("default/b", moves=True)
         await stage.see("a")
         assert await stage.see("b") == (["b1"], True)
@@ -214,11 +214,11 @@ def test_scaling_or_changed_service_reads_alone() -> None:
         assert await stage.see("b") == (["b1", "b2"], True)
         assert await stage.see("a", ahead_s=0.0) == (["a1"], True)
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_external_mode_and_target_ref_share_no_reads() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.serve("c", scaling={"mode": "External"})
         stage.serve("d", targetRef={"kind": "Deployment", "name": "d"})
         stage.cluster.calls.clear()
@@ -229,11 +229,11 @@ def test_external_mode_and_target_ref_share_no_reads() -> None:
             ([], True),
         ]
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_deployment_without_label_is_read_by_name() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         deployment = stage.cluster.find("Deployment", "b")
         assert deployment is not None
         deployment["metadata"]["labels"] = {}
@@ -241,47 +241,47 @@ def test_deployment_without_label_is_read_by_name() -> None:
         assert await stage.see("b") == (["b1"], True)
         assert stage.cluster.calls[-2:] == [("get", "Deployment"), ("list_all", "Pod")]
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 @pytest.mark.parametrize(("clusterwide", "lists"), [(True, 1), (False, 2)])
 def test_clusterwide_operator_lists_all_namespaces_at_once(clusterwide: bool, lists: int) -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.serve("a", "other")
         stage.add("a", "a2", "other")
         assert await stage.see("a") == (["a1"], True)
         assert await stage.see("a", namespace="other") == (["a2"], not clusterwide)
         assert stage.asked() == lists
 
-    on_stage(story, clusterwide=clusterwide)
+    on_stage(scenario, clusterwide=clusterwide)
 
 
 def test_shared_list_takes_the_services_due_first() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         many = [f"s{number}" for number in range(MOST)]
         for name in many:
             stage.serve(name)
         await stage.see("a")  # and with it b, and the first of the many, but for two
         assert [(await stage.see(name))[1] for name in many] == [False] * (MOST - 2) + [True, False]
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 def test_failed_shared_list_fails_all_and_is_retried() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.cluster.fail("list_all", "Pod", Unavailable("the server is overloaded (503)"))
         found = await asyncio.gather(stage.see("a"), stage.see("b"), return_exceptions=True)
         assert [str(one) for one in found] == ["the server is overloaded (503)"] * 2
         assert await stage.see("b") == (["b1"], True)
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Pod"])
 def test_services_of_a_list_with_an_object_too_large_to_read_are_read_alone(kind: str) -> None:
     """A foreign object with a service's label is in no list of the service's own namespace."""
 
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         stage.cluster.fail("list_all", kind, AnswerTooLarge("at most 4194304 bytes"))
         both = await asyncio.gather(stage.see("a"), stage.see("b"))
         assert list(both) == [(["a1"], True), (["b1"], True)]
@@ -292,11 +292,11 @@ def test_services_of_a_list_with_an_object_too_large_to_read_are_read_alone(kind
         await stage.see("a")
         assert await stage.see("b") == (["b1"], False)
 
-    on_stage(story, clusterwide=True)
+    on_stage(scenario, clusterwide=True)
 
 
 def test_cancelled_tick_leaves_its_list_to_waiting_ticks() -> None:
-    async def story(stage: Stage) -> None:
+    async def scenario(stage: Stage) -> None:
         first = asyncio.create_task(stage.see("a"))
         await asyncio.sleep(0.001)
         second = asyncio.create_task(stage.see("b"))
@@ -306,7 +306,7 @@ def test_cancelled_tick_leaves_its_list_to_waiting_ticks() -> None:
         assert found[1] == (["b1"], False)
         assert await stage.see("b") == (["b1"], True)
 
-    on_stage(story)
+    on_stage(scenario)
 
 
 class PodLists:
@@ -345,7 +345,7 @@ def _create(world: World, **changes: Any) -> None:
 
 
 def test_settled_services_share_reads() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         lists = PodLists(world)
         _create(world)
         await world.run_for(60.0)
@@ -357,11 +357,11 @@ def test_settled_services_share_reads() -> None:
         assert set(lists.asked) == {PodLists.ALL}
         assert len(lists.asked) <= ticks
 
-    play(story)
+    play(scenario)
 
 
 def test_replicas_are_written_only_from_own_reads() -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         lists = PodLists(world)
         _create(world, scaling={"scaleDown": {"stabilizationWindow": "60s"}})
         await world.run_for(60.0)
@@ -377,4 +377,4 @@ def test_replicas_are_written_only_from_own_reads() -> None:
         assert set(lists.asked) == {"s3", PodLists.ALL}
         assert all(world.replicas(name) == 1 for name in _names() if name != "s3")
 
-    play(story)
+    play(scenario)

@@ -19,7 +19,7 @@ from headroom_server.generation.values import (
     GenerationLimits,
     Iteration,
 )
-from support.generation_world import Device, Story, next_token, request
+from support.generation_world import Device, RequestRecord, next_token, request
 
 SMALL = GenerationLimits(
     context_tokens=256,
@@ -42,7 +42,7 @@ class Accounts(RuleBasedStateMachine):
         self.scheduler = Scheduler(SMALL, options)
         self.device = Device()
         self.now_s = 0.0
-        self.stories: dict[int, Story] = {}
+        self.records: dict[int, RequestRecord] = {}
         self.iteration: Iteration | None = None
 
     @rule(
@@ -66,7 +66,7 @@ class Accounts(RuleBasedStateMachine):
         first_s: float | None,
         whole_s: float | None,
     ) -> None:
-        key = len(self.stories)
+        key = len(self.records)
         one = request(
             key,
             SHARED[:shared] + tuple(1 + (key + at * at) % 7 for at in range(own)),
@@ -78,16 +78,16 @@ class Accounts(RuleBasedStateMachine):
             first_token_deadline_s=None if first_s is None else self.now_s + first_s,
             deadline_s=None if whole_s is None else self.now_s + whole_s,
         )
-        self.stories[key] = Story(one)
+        self.records[key] = RequestRecord(one)
         try:
             self.scheduler.add(one, self.now_s)
         except RefusedError:
-            self.stories[key].refused = True
+            self.records[key].refused = True
 
     @rule(pick=st.integers(0, 1000))
     def cancel(self, pick: int) -> None:
-        if self.stories:
-            self._deliver(self.scheduler.cancel(pick % len(self.stories), self.now_s))
+        if self.records:
+            self._deliver(self.scheduler.cancel(pick % len(self.records), self.now_s))
 
     @rule(seconds=st.floats(0.0, 1.0))
     def pass_time(self, seconds: float) -> None:
@@ -153,22 +153,22 @@ class Accounts(RuleBasedStateMachine):
                 break
         assert self.scheduler.idle, "an accepted request was never finished"
         assert self.scheduler.statistics.used_blocks == 0
-        for story in self.stories.values():
-            assert story.refused == (story.finish is None)
-            held = list(story.request.prompt)
-            for token in story.tokens:
+        for record in self.records.values():
+            assert record.refused == (record.finish is None)
+            held = list(record.request.prompt)
+            for token in record.tokens:
                 assert token == next_token(held)
                 held.append(token)
-            if story.finish is FinishReason.LENGTH:
-                assert len(story.tokens) == story.request.max_tokens
+            if record.finish is FinishReason.LENGTH:
+                assert len(record.tokens) == record.request.max_tokens
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         for delivery in deliveries:
-            story = self.stories[delivery.key]
-            assert not story.refused
-            assert story.finish is None, "delivered after the finish"
-            story.tokens += [one.token for one in delivery.tokens]
-            story.finish = delivery.finish
+            record = self.records[delivery.key]
+            assert not record.refused
+            assert record.finish is None, "delivered after the finish"
+            record.tokens += [one.token for one in delivery.tokens]
+            record.finish = delivery.finish
 
 
 Accounts.TestCase.settings = settings(max_examples=40, stateful_step_count=60, deadline=None)

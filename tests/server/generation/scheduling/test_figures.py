@@ -15,7 +15,7 @@ import pytest
 from headroom_server.generation.scheduling.costs.iteration_cost import Features
 from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.values import FinishReason, GenerationLimits, GenerationRequest
-from support.generation_world import LIMITS, Device, Story, World, percentile, request
+from support.generation_world import LIMITS, Device, RequestRecord, World, percentile, request
 
 GPU = GenerationLimits(
     context_tokens=32_768,
@@ -59,7 +59,7 @@ def ran(requests: Iterable[GenerationRequest], options: SchedulingOptions = UNBO
 
 
 def tokens(world: World) -> int:
-    return sum(len(story.tokens) for story in world.stories.values())
+    return sum(len(record.tokens) for record in world.records.values())
 
 
 def test_continuous_batches_give_twice_the_tokens_of_static_ones() -> None:
@@ -91,20 +91,20 @@ def test_short_prompts_hardly_notice_long_ones(rate_rps: float, every_s: float) 
     ]
     alone, together = ran(shorts), ran([*shorts, *longs])
 
-    def p95(world: World, of: Callable[[Story], float]) -> float:
-        return percentile((of(world.stories[one.key]) for one in shorts), 0.95)
+    def p95(world: World, of: Callable[[RequestRecord], float]) -> float:
+        return percentile((of(world.records[one.key]) for one in shorts), 0.95)
 
     assert p95(together, first_s) <= 1.5 * p95(alone, first_s)
     assert p95(together, pace_s) <= 1.3 * p95(alone, pace_s)
-    assert all(len(together.stories[one.key].tokens) == 50 for one in longs)
+    assert all(len(together.records[one.key].tokens) == 50 for one in longs)
 
 
-def first_s(story: Story) -> float:
-    return story.first_token_s
+def first_s(record: RequestRecord) -> float:
+    return record.first_token_s
 
 
-def pace_s(story: Story) -> float:
-    return story.per_token_s
+def pace_s(record: RequestRecord) -> float:
+    return record.per_token_s
 
 
 def test_long_prompts_beyond_the_bound_are_refused_by_their_own_deadlines() -> None:
@@ -113,12 +113,12 @@ def test_long_prompts_beyond_the_bound_are_refused_by_their_own_deadlines() -> N
         return request(key, size, 100, arrived_s=now_s, first_token_deadline_s=now_s + first_s)
 
     world = ran(poisson(500, 25.0, due))
-    shorts = [story for story in world.stories.values() if len(story.request.prompt) < 8192]
-    longs = [story for story in world.stories.values() if len(story.request.prompt) == 8192]
-    assert sum(story.refused for story in shorts) <= 0.02 * len(shorts)
-    accepted = [story for story in longs if not story.refused]
+    shorts = [record for record in world.records.values() if len(record.request.prompt) < 8192]
+    longs = [record for record in world.records.values() if len(record.request.prompt) == 8192]
+    assert sum(record.refused for record in shorts) <= 0.02 * len(shorts)
+    accepted = [record for record in longs if not record.refused]
     assert len(longs) > 2 * len(accepted) > 0
-    in_time = [story for story in accepted if story.finish is FinishReason.LENGTH]
+    in_time = [record for record in accepted if record.finish is FinishReason.LENGTH]
     assert len(in_time) >= 0.9 * len(accepted)
 
 
@@ -128,10 +128,10 @@ def test_a_long_prompt_gets_a_seat_though_short_ones_always_wait() -> None:
 
     long = request(99_999, 8192, 10, arrived_s=3.0)
     world = ran([*poisson(400, 20.0, short), long], limits=GPU._replace(max_sequences=4))
-    later = [one for one in world.stories.values() if one.request.arrived_s > 12.0]
+    later = [one for one in world.records.values() if one.request.arrived_s > 12.0]
     assert len(later) > 100
-    served_s = world.stories[99_999].token_times_s[0]
-    assert all(served_s < story.token_times_s[0] for story in later)
+    served_s = world.records[99_999].token_times_s[0]
+    assert all(served_s < record.token_times_s[0] for record in later)
 
 
 @pytest.mark.parametrize(("promised_s", "due_s"), [(0.025, 1.0), (None, 1.0)])
@@ -145,13 +145,13 @@ def test_overload_keeps_capacity_and_refuses_the_rest(
         requests = list(poisson(400, rate_rps, due))
         world = ran(requests, UNBOUNDED._replace(time_per_token_s=promised_s))
         good = [
-            story
-            for story in world.stories.values()
-            if story.finish in (FinishReason.STOP, FinishReason.LENGTH)
-            and story.first_token_s <= due_s
-            and (promised_s is None or story.per_token_s <= promised_s)
+            record
+            for record in world.records.values()
+            if record.finish in (FinishReason.STOP, FinishReason.LENGTH)
+            and record.first_token_s <= due_s
+            and (promised_s is None or record.per_token_s <= promised_s)
         ]
-        accepted = [story for story in world.stories.values() if not story.refused]
+        accepted = [record for record in world.records.values() if not record.refused]
         assert len(good) >= 0.9 * len(accepted)
         return len(good) / requests[-1].arrived_s
 
@@ -194,9 +194,9 @@ def test_shared_prompt_is_computed_once() -> None:
         return request(key, shared + request(key, 400).prompt, 20, arrived_s=first)
 
     world = ran([asks(key, 2 * key) for key in range(8)])
-    first, *later = [world.stories[key].first_token_s for key in range(8)]
+    first, *later = [world.records[key].first_token_s for key in range(8)]
     assert max(later) <= 0.25 * first
-    assert world.stories[7].cached_tokens == 3600
+    assert world.records[7].cached_tokens == 3600
     together = ran([asks(key, 0) for key in range(8)])
     assert together.scheduler.statistics.computed_prompt_tokens < 4000 + 8 * 416
 
@@ -206,7 +206,7 @@ def test_other_tenants_prompts_are_not_shared() -> None:
         request(1 + at, tuple(range(1, 900)), 4, tenant=tenant, arrived_s=at)
         for at, tenant in enumerate(("a", "b", "a"))
     )
-    assert [world.stories[key].cached_tokens for key in (1, 2, 3)] == [0, 0, 896]
+    assert [world.records[key].cached_tokens for key in (1, 2, 3)] == [0, 0, 896]
 
 
 def test_tenants_share_work_in_tokens_whatever_they_send() -> None:
@@ -216,9 +216,9 @@ def test_tenants_share_work_in_tokens_whatever_they_send() -> None:
     world.arrive(requests)
     world.run(until_s=10.0)
     work = {"greedy": 0, "modest": 0}
-    for story in world.stories.values():
-        if story.tokens:
-            work[story.request.tenant] += len(story.request.prompt) + 2 * len(story.tokens)
+    for record in world.records.values():
+        if record.tokens:
+            work[record.request.tenant] += len(record.request.prompt) + 2 * len(record.tokens)
     assert work["modest"] == pytest.approx(work["greedy"], rel=0.15)
 
 
@@ -231,7 +231,7 @@ def test_low_priority_is_served_after_its_age_under_constant_urgent_load() -> No
     world = ran([*urgents, low], limits=GPU._replace(max_sequences=4))
 
     def served_s(one: GenerationRequest) -> float:
-        return world.stories[one.key].token_times_s[0]
+        return world.records[one.key].token_times_s[0]
 
     later = [one for one in urgents if one.arrived_s > 10.0]
     assert len(later) > 100
@@ -251,10 +251,10 @@ def with_and_without_batch(
     alone, both = ran(interactive, options, limits), World(limits=limits, options=options)
     both.arrive([*interactive, *batch])
     both.run(until_s=interactive[-1].arrived_s + 5.0)
-    assert percentile((both.stories[one.key].per_token_s for one in interactive), 0.95) <= 0.02
+    assert percentile((both.records[one.key].per_token_s for one in interactive), 0.95) <= 0.02
 
     def first_p95(world: World) -> float:
-        return percentile((world.stories[one.key].first_token_s for one in interactive), 0.95)
+        return percentile((world.records[one.key].first_token_s for one in interactive), 0.95)
 
     return alone, both, first_p95(alone), first_p95(both)
 
@@ -286,7 +286,7 @@ def test_answers_of_the_batch_class_pause_while_long_prompts_are_computed() -> N
 def test_preemption_makes_progress_with_memory_for_one() -> None:
     limits = LIMITS._replace(blocks=64, max_sequences=8)
     world = ran([request(key, 200, 800, priority=key % 10) for key in range(12)], limits=limits)
-    assert all(len(story.tokens) == 800 for story in world.stories.values())
+    assert all(len(record.tokens) == 800 for record in world.records.values())
 
 
 def test_lookup_drafts_repeat_text_in_fewer_iterations_and_the_same_tokens() -> None:
@@ -299,7 +299,7 @@ def test_lookup_drafts_repeat_text_in_fewer_iterations_and_the_same_tokens() -> 
         return world
 
     without, with_drafts = run(0), run(8)
-    assert with_drafts.stories[1].tokens == without.stories[1].tokens
+    assert with_drafts.records[1].tokens == without.records[1].tokens
     assert without.now_s / with_drafts.now_s >= 1.5
     counts = with_drafts.scheduler.statistics
     assert counts.accepted_tokens > 5 * counts.rejected_tokens

@@ -12,7 +12,7 @@ from headroom_server.generation.scheduling.options import SchedulingOptions
 from headroom_server.generation.scheduling.sequences import LiveSequence
 from headroom_server.generation.scheduling.state import SchedulerState
 from headroom_server.generation.values import FinishReason
-from support.generation_world import LIMITS, Story, World, request
+from support.generation_world import LIMITS, RequestRecord, World, request
 
 
 def flooded(seats: int) -> World:
@@ -36,9 +36,9 @@ def test_promise_to_a_tenant_is_not_refused_for_the_requests_of_another(seats: i
     ]  # fmt: skip
     world.arrive(quiet)
     world.run(until_s=start_s + 15.0)
-    stories = [world.stories[one.key] for one in quiet]
-    assert [one.finish for one in stories] == [FinishReason.LENGTH] * 10
-    assert max(one.first_token_s for one in stories) < promised_s
+    records = [world.records[one.key] for one in quiet]
+    assert [one.finish for one in records] == [FinishReason.LENGTH] * 10
+    assert max(one.first_token_s for one in records) < promised_s
 
 
 def test_promise_to_the_tenant_that_floods_is_refused() -> None:
@@ -47,7 +47,7 @@ def test_promise_to_the_tenant_that_floods_is_refused() -> None:
     world.arrive([request(1000, 64, 20, tenant="loud", arrived_s=world.now_s,
                           first_token_deadline_s=due_s)])  # fmt: skip
     world.run(until_s=world.now_s + 1.0)
-    assert world.stories[1000].refused
+    assert world.records[1000].refused
 
 
 @pytest.mark.parametrize("priority", [0, 4, 5])
@@ -60,7 +60,7 @@ def test_request_that_is_more_urgent_waits_no_longer(priority: int) -> None:
     ]
     world.arrive(urgent)
     world.run(until_s=world.now_s + 8.0)
-    assert max(world.stories[one.key].first_token_s for one in urgent) < 0.2
+    assert max(world.records[one.key].first_token_s for one in urgent) < 0.2
 
 
 def test_promises_are_kept_where_tenants_share_an_overloaded_device() -> None:
@@ -77,10 +77,10 @@ def test_promises_are_kept_where_tenants_share_an_overloaded_device() -> None:
         )  # fmt: skip
     world.arrive(asked)
     world.run()
-    accepted = [one for one in asked if not world.stories[one.key].refused]
-    missed = [one for one in accepted if world.stories[one.key].finish is FinishReason.EXPIRED]
+    accepted = [one for one in asked if not world.records[one.key].refused]
+    missed = [one for one in accepted if world.records[one.key].finish is FinishReason.EXPIRED]
     quiet = [one for one in asked if one.tenant != "loud"]
-    served = [one for one in quiet if world.stories[one.key].finish is FinishReason.LENGTH]
+    served = [one for one in quiet if world.records[one.key].finish is FinishReason.LENGTH]
     assert len(missed) < 0.08 * len(accepted)
     assert len(served) > 0.75 * len(quiet)
 
@@ -101,8 +101,8 @@ def test_short_prompt_does_not_wait_for_the_long_ones_of_another_tenant(
              for at in range(25)]  # fmt: skip
     world.arrive(quiet)
     world.run()
-    assert max(world.stories[one.key].first_token_s for one in quiet) < 0.2
-    assert all(world.stories[key].finish is FinishReason.LENGTH for key in range(1, 45))
+    assert max(world.records[one.key].first_token_s for one in quiet) < 0.2
+    assert all(world.records[key].finish is FinishReason.LENGTH for key in range(1, 45))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_refused_client_comes_back_when_the_queue_is_served(
     retry_s, scheduler = None, world.scheduler
     for key in range(1000, 2000):
         one = request(key, 8, answer, tenant=f"t{key % 7}", arrived_s=world.now_s)
-        world.stories[key] = Story(one)
+        world.records[key] = RequestRecord(one)
         try:
             scheduler.add(one, world.now_s)
         except QueueFullError as error:

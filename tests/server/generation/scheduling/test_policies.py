@@ -61,8 +61,8 @@ def test_prompt_whose_smallest_chunk_takes_more_than_its_share_is_computed_every
     world.arrive([request(8, 64, 200, arrived_s=30.0), request(9, 64, 16, arrived_s=31.0)])
     world.run()
     prompt_s, iteration_s = 64 * per_token_s, device.seconds(Features(0, 2, 400))
-    assert world.stories[9].first_token_s <= 5 * prompt_s + 2 * iteration_s
-    assert world.stories[8].per_token_s <= 1.05 * iteration_s
+    assert world.records[9].first_token_s <= 5 * prompt_s + 2 * iteration_s
+    assert world.records[8].per_token_s <= 1.05 * iteration_s
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 300)), max_size=12))
@@ -174,8 +174,8 @@ def test_grammar_ends_the_answer(second: int, finish: FinishReason) -> None:
     world = World(device, options=SchedulingOptions(max_drafts=4))
     world.arrive([request(1, (9, 9, 9, 9, 9, 9, 9, 9), 50, grammar=grammar)])
     world.run()
-    assert world.stories[1].finish is finish
-    assert world.stories[1].tokens == [5, second]
+    assert world.records[1].finish is finish
+    assert world.records[1].tokens == [5, second]
 
 
 def test_deadlines_end_what_waits_and_what_runs() -> None:
@@ -188,10 +188,10 @@ def test_deadlines_end_what_waits_and_what_runs() -> None:
         ]
     )
     world.run()
-    assert world.stories[1].finish is FinishReason.EXPIRED
-    assert len(world.stories[1].tokens) > 10
-    assert (world.stories[2].finish, world.stories[2].tokens) == (FinishReason.EXPIRED, [])
-    assert world.stories[3].finish is FinishReason.LENGTH
+    assert world.records[1].finish is FinishReason.EXPIRED
+    assert len(world.records[1].tokens) > 10
+    assert (world.records[2].finish, world.records[2].tokens) == (FinishReason.EXPIRED, [])
+    assert world.records[3].finish is FinishReason.LENGTH
 
 
 def test_tenant_without_a_seat_gets_one_of_the_tenant_that_has_most() -> None:
@@ -201,9 +201,9 @@ def test_tenant_without_a_seat_gets_one_of_the_tenant_that_has_most() -> None:
     urgent = request(200, 8, 4000, tenant="urgent", priority=0, arrived_s=0.0)
     world.arrive([urgent, *quiet])
     world.run()
-    soon_s = 30 * world.stories[1].per_token_s
-    assert all(world.stories[one.key].first_token_s < soon_s for one in quiet)
-    assert all(len(world.stories[key].tokens) == 4000 for key in (*range(1, 17), 200))
+    soon_s = 30 * world.records[1].per_token_s
+    assert all(world.records[one.key].first_token_s < soon_s for one in quiet)
+    assert all(len(world.records[key].tokens) == 4000 for key in (*range(1, 17), 200))
 
 
 def test_tenant_with_short_answers_never_waits_for_the_end_of_long_ones() -> None:
@@ -213,8 +213,8 @@ def test_tenant_with_short_answers_never_waits_for_the_end_of_long_ones() -> Non
     quiet = [request(100 + at, 8, 8, tenant="quiet", arrived_s=0.25 * at) for at in range(1, 160)]
     world.arrive(quiet)
     world.run()
-    waited_s = [world.stories[one.key].first_token_s for one in quiet]
-    assert max(waited_s) < 30 * world.stories[1].per_token_s
+    waited_s = [world.records[one.key].first_token_s for one in quiet]
+    assert max(waited_s) < 30 * world.records[1].per_token_s
 
 
 def test_tenants_with_a_seat_each_keep_them() -> None:
@@ -331,8 +331,8 @@ def test_deadlines_that_cannot_be_met_do_not_change_how_others_are_served() -> N
             ]
         )
         world.run()
-        stories = [world.stories[at] for at in range(6)]
-        return [(one.refused, [at - start_s for at in one.token_times_s]) for one in stories]
+        records = [world.records[at] for at in range(6)]
+        return [(one.refused, [at - start_s for at in one.token_times_s]) for one in records]
 
     assert others(1e-4) == others(None)
     assert not any(refused for refused, _ in others(1e-4))

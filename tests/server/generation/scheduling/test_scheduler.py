@@ -32,9 +32,9 @@ def test_requests_together_get_the_answers_they_get_alone() -> None:
     world.arrive(requests)
     world.run()
     for one in requests:
-        story = world.stories[one.key]
-        assert story.tokens == alone(one.prompt, one.max_tokens)
-        assert story.finish is FinishReason.LENGTH
+        record = world.records[one.key]
+        assert record.tokens == alone(one.prompt, one.max_tokens)
+        assert record.finish is FinishReason.LENGTH
     assert world.scheduler.idle
     assert world.scheduler.statistics.used_blocks == 0
 
@@ -46,7 +46,7 @@ def test_long_prompt_of_the_batch_class_is_answered_among_usual_requests() -> No
     world.arrive([*usual, filler])
     world.run()
     for one in (*usual, filler):
-        assert world.stories[one.key].tokens == alone(one.prompt, one.max_tokens)
+        assert world.records[one.key].tokens == alone(one.prompt, one.max_tokens)
 
 
 def test_prompt_that_is_interrupted_in_vain_is_not_computed_without_its_memory() -> None:
@@ -58,7 +58,7 @@ def test_prompt_that_is_interrupted_in_vain_is_not_computed_without_its_memory()
     world.run()
     assert world.scheduler.statistics.preemptions > 0
     for one in (answering, filler, large):
-        assert world.stories[one.key].tokens == alone(one.prompt, one.max_tokens)
+        assert world.records[one.key].tokens == alone(one.prompt, one.max_tokens)
 
 
 def test_little_memory_preempts_and_changes_no_answer() -> None:
@@ -68,15 +68,15 @@ def test_little_memory_preempts_and_changes_no_answer() -> None:
     world.run()
     assert world.scheduler.statistics.preemptions > 0
     for one in requests:
-        assert world.stories[one.key].tokens == alone(one.prompt, 300)
+        assert world.records[one.key].tokens == alone(one.prompt, 300)
 
 
 def test_end_token_is_delivered_with_the_finish() -> None:
     world = World(Device(lengths={1: 3}))
     world.arrive([request(1, 8, 50)])
     world.run()
-    assert world.stories[1].tokens == [*alone(request(1, 8).prompt, 2), 0]
-    assert world.stories[1].finish is FinishReason.STOP
+    assert world.records[1].tokens == [*alone(request(1, 8).prompt, 2), 0]
+    assert world.records[1].finish is FinishReason.STOP
 
 
 def test_cancel_during_an_iteration_frees_blocks_when_it_ends() -> None:
@@ -84,8 +84,8 @@ def test_cancel_during_an_iteration_frees_blocks_when_it_ends() -> None:
     world.arrive([request(1, 64, 50), request(2, 64, 50)])
     world.at(0.03, lambda: world.cancel(1))
     world.run()
-    assert world.stories[1].finish is FinishReason.CANCELLED
-    assert len(world.stories[2].tokens) == 50
+    assert world.records[1].finish is FinishReason.CANCELLED
+    assert len(world.records[2].tokens) == 50
     assert world.scheduler.statistics.used_blocks == 0
 
 
@@ -167,7 +167,7 @@ def test_drafts_of_many_sequences_stay_within_an_iteration() -> None:
     world.arrive(request(key, 6, 100) for key in range(8))
     world.run()
     assert max(device.sizes) == 16
-    assert all(len(story.tokens) == 100 for story in world.stories.values())
+    assert all(len(record.tokens) == 100 for record in world.records.values())
 
 
 def test_batch_request_that_is_refused_waits_for_interactive_and_batch_requests() -> None:
@@ -190,8 +190,8 @@ def test_draining_scheduler_refuses_and_completes_what_it_accepted() -> None:
     world.arrive([request(1, 8, 20), request(2, 8, 20, arrived_s=0.05)])
     world.at(0.02, world.scheduler.drain)
     world.run()
-    assert world.stories[2].refused
-    assert len(world.stories[1].tokens) == 20
+    assert world.records[2].refused
+    assert len(world.records[1].tokens) == 20
     with pytest.raises(RefusedError) as caught:
         world.scheduler.add(request(3), 1.0)
     assert caught.value.status == 503
@@ -202,7 +202,7 @@ def test_close_ends_everything_once() -> None:
     world.arrive([request(key, 400, 200) for key in range(100)])
     world.at(0.5, lambda: world.deliver(world.scheduler.close(world.now_s)))
     world.run()
-    assert {story.finish for story in world.stories.values()} <= {
+    assert {record.finish for record in world.records.values()} <= {
         FinishReason.SHUTDOWN, FinishReason.LENGTH,
     }  # fmt: skip
     assert world.scheduler.idle
