@@ -96,6 +96,14 @@ def helm(helm_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Helm:
     return Helm(helm_program, tmp_path_factory.mktemp("helm"))
 
 
+@pytest.fixture(scope="module")
+def own_helm(
+    helm_program: Path, own_node: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Helm:
+    """Helm with the cluster of one module alone."""
+    return Helm(helm_program, tmp_path_factory.mktemp("helm"), own_node.kubeconfig)
+
+
 @pytest.fixture(scope="session")
 def promtool() -> Path:
     """Prometheus' own checker of rules."""

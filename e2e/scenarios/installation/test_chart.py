@@ -15,6 +15,7 @@ import pytest
 from chart.helm import Helm
 from chart.paths import CHART
 from cluster import Cluster, wait_until
+from scenarios.installation.local_images import OPERATOR_IMAGE
 from scenarios.world import OPERATOR, SYSTEM, Service, emulated
 
 pytestmark = pytest.mark.clock
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.clock
 READY_WITHIN_S = 30.0
 """Promised, from `helm install --wait` to its return."""
 CRD = "inferenceservices.headroom.dev"
-LOCAL_IMAGE = {"image": {"repository": "localhost/headroom-operator", "tag": "dev"}}
+LOCAL_IMAGE = {"image": OPERATOR_IMAGE}
 RELEASE = ("headroom", CHART, "--namespace", SYSTEM, "--wait", "--timeout", "60s")
 PREVIOUS = "0.0.9"
 IN_CATEGORY = "    categories:\n    - headroom\n"
@@ -31,11 +32,6 @@ IN_CATEGORY = "    categories:\n    - headroom\n"
 @pytest.fixture(scope="module")
 def cluster(own_node: Cluster) -> Cluster:
     return own_node
-
-
-@pytest.fixture(scope="module")
-def helm(helm_program: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    return Helm(helm_program, tmp_path_factory.mktemp("helm"), cluster.kubeconfig)
 
 
 @pytest.fixture(scope="module")
@@ -109,16 +105,18 @@ def categories(cluster: Cluster) -> list[str]:
 
 
 def test_release_survives_upgrade_rollback_uninstall_and_reinstall(
-    cluster: Cluster, helm: Helm, team: str, previous: Path
+    cluster: Cluster, own_helm: Helm, team: str, previous: Path
 ) -> None:
     cluster.create_namespace(SYSTEM)
     restrict(cluster, SYSTEM)
     begun_s = time.monotonic()
-    helm("install", RELEASE[0], previous, *RELEASE[2:], values=LOCAL_IMAGE)
+    own_helm("install", RELEASE[0], previous, *RELEASE[2:], values=LOCAL_IMAGE)
     took_s = time.monotonic() - begun_s
     print(f"helm install --wait: {took_s:.1f} s")
     assert took_s <= READY_WITHIN_S
-    assert "Phase:          Succeeded" in helm("test", "headroom", "--namespace", SYSTEM, "--logs")
+    assert "Phase:          Succeeded" in own_helm(
+        "test", "headroom", "--namespace", SYSTEM, "--logs"
+    )
 
     service = Service.create(cluster, team, emulated("kept", scaling={"minReplicas": 2}))
     service.wait_ready(60)
@@ -127,14 +125,14 @@ def test_release_survives_upgrade_rollback_uninstall_and_reinstall(
     assert before["replicas"] == 2
     assert categories(cluster) == []
 
-    helm("upgrade", *RELEASE, values=LOCAL_IMAGE)
+    own_helm("upgrade", *RELEASE, values=LOCAL_IMAGE)
     assert categories(cluster) == ["headroom"]
     obeyed(service)
     assert footprint(service) == before
 
-    helm("rollback", "headroom", "1", "--namespace", SYSTEM, "--wait", "--timeout", "60s")
+    own_helm("rollback", "headroom", "1", "--namespace", SYSTEM, "--wait", "--timeout", "60s")
     assert categories(cluster) == []
-    helm("upgrade", *RELEASE, values=LOCAL_IMAGE | {"replicas": 2})
+    own_helm("upgrade", *RELEASE, values=LOCAL_IMAGE | {"replicas": 2})
     obeyed(service)
     assert footprint(service) == before
 
@@ -144,21 +142,21 @@ def test_release_survives_upgrade_rollback_uninstall_and_reinstall(
 
     wait_until(healthy, what="the budget counts both operators", timeout_s=30)
 
-    helm("uninstall", "headroom", "--namespace", SYSTEM, "--wait")
+    own_helm("uninstall", "headroom", "--namespace", SYSTEM, "--wait")
     assert footprint(service) == before
     assert serves(service)
     assert service.condition("Ready")["status"] == "True"
 
-    helm("install", *RELEASE, values=LOCAL_IMAGE | {"watch": {"namespaces": [team]}})
+    own_helm("install", *RELEASE, values=LOCAL_IMAGE | {"watch": {"namespaces": [team]}})
     obeyed(service)
     assert footprint(service) == before
 
 
 def test_release_for_one_namespace_ignores_other_namespaces(
-    cluster: Cluster, helm: Helm, team: str, namespace: str
+    cluster: Cluster, own_helm: Helm, team: str, namespace: str
 ) -> None:
     values = LOCAL_IMAGE | {"watch": {"namespaces": [team]}}
-    helm("upgrade", "--install", *RELEASE, values=values)
+    own_helm("upgrade", "--install", *RELEASE, values=values)
     Service.create(cluster, namespace, emulated("foreign"))
     watched = Service.create(cluster, team, emulated("watched"))
     watched.wait_ready()
@@ -168,8 +166,10 @@ def test_release_for_one_namespace_ignores_other_namespaces(
     assert "inferenceservices" not in allowed
 
 
-def test_namespace_editor_may_edit_services(cluster: Cluster, helm: Helm, namespace: str) -> None:
-    helm("upgrade", "--install", *RELEASE, values=LOCAL_IMAGE)
+def test_namespace_editor_may_edit_services(
+    cluster: Cluster, own_helm: Helm, namespace: str
+) -> None:
+    own_helm("upgrade", "--install", *RELEASE, values=LOCAL_IMAGE)
     words = ("--clusterrole=edit", "--user=editor", "--namespace", namespace)
     cluster.kubectl("create", "rolebinding", "editor", *words)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,11 @@ from chart.paths import CHART
 from cluster import Cluster
 from scenarios.gateway.gateways import GATEWAY, Traffic, addresses, led_to
 from scenarios.gateway.test_gateway_target import inference_service, own_service, workload
+from scenarios.installation.local_images import GATEWAY_IMAGE, OPERATOR_IMAGE
 from scenarios.world import SYSTEM, Service, emulated
 
 pytestmark = pytest.mark.clock
 
-OPERATOR_IMAGE = {"repository": "localhost/headroom-operator", "tag": "dev"}
-GATEWAY_IMAGE = {"repository": "localhost/headroom-gateway", "tag": "dev"}
 RELEASE = ("upgrade", "--install", "headroom", CHART, "--namespace", SYSTEM, "--wait")
 SWITCHED_WITHIN_S = 40.0
 
@@ -25,11 +23,6 @@ SWITCHED_WITHIN_S = 40.0
 @pytest.fixture(scope="module")
 def cluster(own_node: Cluster) -> Cluster:
     return own_node
-
-
-@pytest.fixture(scope="module")
-def helm(helm_program: Path, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    return Helm(helm_program, tmp_path_factory.mktemp("helm"), cluster.kubeconfig)
 
 
 def switch(helm: Helm, *, on: bool) -> None:
@@ -47,9 +40,9 @@ def behind(service: Service, name: str) -> bool:
 
 @pytest.mark.timeout(400, func_only=True)
 def test_gateways_switched_off_and_on_again_under_load_lose_no_request(
-    cluster: Cluster, helm: Helm, namespace: str
+    cluster: Cluster, own_helm: Helm, namespace: str
 ) -> None:
-    switch(helm, on=True)
+    switch(own_helm, on=True)
     env = {"HEADROOM_EMULATED_FIXED_COST_S": "0.1"}
     scaling = {"minReplicas": 2, "maxReplicas": 2}
     routed = {"mode": "Gateway"}
@@ -72,7 +65,7 @@ def test_gateways_switched_off_and_on_again_under_load_lose_no_request(
     ):
         for on in (False, True, False):
             answered = len(one.right), len(other.right)
-            switch(helm, on=on)
+            switch(own_helm, on=on)
             for service, name in both:
                 service.wait(
                     f"gateways: {on}",

@@ -62,11 +62,6 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
 
 
 @pytest.fixture(scope="module")
-def helm(helm_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    return Helm(helm_program, tmp_path_factory.mktemp("helm"))
-
-
-@pytest.fixture(scope="module")
 def signed(helm: Helm, keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Release:
     signer = Signer(PUBLISHER, keys.secret(PUBLISHER), keys.passphrase_file)
     return make(ROOT, tmp_path_factory.mktemp("signed"), helm, signer)
