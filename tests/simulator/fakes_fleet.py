@@ -78,8 +78,8 @@ class FleetWorld:
 
     def _advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
         for fleet in self.fleets[1:]:
-            fleet.advance(np.empty(0), 0, until_s)
-        return self.fleet.advance(times_s, index, until_s)
+            fleet.plant.advance(np.empty(0), 0, until_s)
+        return self.fleet.plant.advance(times_s, index, until_s)
 
     def scale(self, replicas: int, fleet: Fleet | None = None) -> FleetWorld:
         """Ask for so many now."""
@@ -104,4 +104,4 @@ class FleetWorld:
 
     def tally(self, which: Tally) -> int:
         """Return one count of the truth."""
-        return int(self.fleet.tables.tally[which])
+        return int(self.fleet.plant.tables.tally[which])

@@ -13,19 +13,18 @@ from numpy.typing import NDArray
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.clients import Clients
 from headroom.simulator.compiled import (
-    client_kernel,
     client_unfinished,
     kernel,
-    replica_rows,
     unfinished,
 )
 from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState, allocate_clients, enlarged
-from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
+from headroom.simulator.compiled.client_state import ClientState
+from headroom.simulator.compiled.plant_allocation import with_rows
 from headroom.simulator.compiled.plant_layout import NONE, Column, Number, Quantity, Tally
 from headroom.simulator.compiled.plant_state import PlantState
 from headroom.simulator.plant import Network, Server, ServiceSpec, Spread
 from headroom.simulator.scores import fine_quantile
+from headroom.simulator.service_plant import ServicePlant
 
 Times = NDArray[np.float64]
 SERVERS = st.builds(
@@ -88,32 +87,29 @@ class Plant:
     seed: int = 1
     duration_s: float = 3600.0
     now_s: float = 0.0
-    tables: PlantState = field(init=False)
-    clients: ClientState | None = field(init=False)
+    _plant: ServicePlant = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clients = allocate_clients(self.spec, self.seed)
-        self.tables = with_rows(allocate(self.spec, self.seed, self.duration_s), self.replicas)
-        for row in range(self.replicas):
-            replica_rows.admit(self.tables, row, 0.0)
+        self._plant = ServicePlant.with_replicas(
+            self.spec, self.seed, self.duration_s, self.replicas
+        )
+
+    @property
+    def tables(self) -> PlantState:
+        return self._plant.tables
+
+    @property
+    def clients(self) -> ClientState | None:
+        return self._plant.clients
 
     def run(self, times_s: Times | list[float], until_s: float = math.inf) -> Plant:
         """Take in these arrivals and run until then, or until everything has ended."""
-        times, index = np.asarray(times_s, dtype=np.float64), 0
-        while self.clients is not None:
-            index = client_kernel.advance(self.tables, self.clients, times, index, until_s)
-            if not self.clients.counts[Count.STALLED]:
-                last_s = float(self.clients.amounts[Amount.NOW_S])
-                # requests that nothing can serve may wait on: the last event may be long past
-                self.now_s = until_s if math.isfinite(until_s) else max(self.now_s, last_s)
-                return self
-            self.tables, self.clients = enlarged(self.tables, self.clients)
-        while True:
-            index = kernel.advance(self.tables, times, index, until_s)
-            if index == len(times) or times[index] >= until_s:
-                break
-            self.tables = with_more_nodes(self.tables)
-        last_s = float(self.tables.touched_s.max())
+        self._plant.advance(np.asarray(times_s, dtype=np.float64), 0, until_s)
+        if self.clients is None:
+            last_s = float(self.tables.touched_s.max())
+        else:
+            last_s = float(self.clients.amounts[Amount.NOW_S])
+        # requests that nothing can serve may wait on: the last event may be long past
         self.now_s = until_s if math.isfinite(until_s) else max(self.now_s, last_s)
         return self
 
@@ -140,7 +136,7 @@ class Plant:
 
     def grow(self, rows: int) -> None:
         """Make room for more replicas."""
-        self.tables = with_rows(self.tables, rows)
+        self._plant.tables = with_rows(self.tables, rows)
 
     def tally(self, which: Tally) -> int:
         return int(self.tables.tally[which])
@@ -155,11 +151,11 @@ class Plant:
     @property
     def rows(self) -> int:
         """Replicas that there is room for; also the row of the central queue."""
-        return len(self.tables.head) - 1
+        return self._plant.rows
 
     @property
     def in_flight(self) -> int:
-        return int(self.tables.in_flight.sum())
+        return self._plant.in_flight
 
     @property
     def ended(self) -> int:

@@ -115,7 +115,7 @@ def test_requests_beyond_drain_time_fail() -> None:
     # ends at 10.5, 11.5, 12.5; the kill is at 12.5 and follows what ends then
     assert (world.tally(Tally.WITHIN), world.tally(Tally.FAILED)) == (3, 3)
     assert world.gpu_s()[0] == 12.5
-    assert world.fleet.in_flight() == 0
+    assert world.fleet.plant.in_flight == 0
 
 
 def test_killed_pod_loses_requests_and_is_replaced() -> None:
@@ -124,7 +124,7 @@ def test_killed_pod_loses_requests_and_is_replaced() -> None:
     world.run(10, [9.5] * 10)
     world.fleet.kill(world.ready()[:1], 10.0)
     assert (world.states(), world.uids()) == ("RW", ["1", "2"])
-    assert (world.tally(Tally.FAILED), world.fleet.in_flight()) == (5, 5)
+    assert (world.tally(Tally.FAILED), world.fleet.plant.in_flight) == (5, 5)
     world.run(50)
     assert (world.tally(Tally.WITHIN), world.states()) == (5, "RR")
     assert world.gpu_s() == (10 + 50 + 40, 30.0)
@@ -148,7 +148,7 @@ def test_requests_without_ready_replica_fail() -> None:
 def test_central_queue_keeps_requests_until_a_replica_is_ready() -> None:
     world = FleetWorld(spec(routing=Routing.CENTRAL, target_s=100.0)).scale(1)
     world.run(29.0, [10.0, 20.0])
-    assert world.fleet.in_flight() == 2
+    assert world.fleet.plant.in_flight == 2
     world.run(60.0)
     assert world.tally(Tally.WITHIN) == 2
 
@@ -169,7 +169,7 @@ def test_reused_rows_start_at_zero() -> None:
     for step in range(1, 60):
         at_s = 40.0 * step
         world.run(at_s, [at_s - 2.0]).scale(2 if step % 2 else 1)
-    assert len(world.fleet.tables.head) - 1 == 8
+    assert world.fleet.plant.rows == 8
     assert world.tally(Tally.WITHIN) == 59
 
 

@@ -10,13 +10,10 @@ import numpy as np
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.clients import Clients
 from headroom.simulator.cold_start import ColdStart
-from headroom.simulator.compiled import client_kernel, kernel, replica_rows
-from headroom.simulator.compiled.client_layout import Count
-from headroom.simulator.compiled.client_state import allocate_clients, enlarged
-from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import Quantity, Tally
 from headroom.simulator.compiled.plant_state import PlantState
 from headroom.simulator.plant import ServiceSpec
+from headroom.simulator.service_plant import ServicePlant
 
 _REQUESTS = 100_000
 _STEPS = 9
@@ -87,17 +84,6 @@ def _run(spec: ServiceSpec, replicas: int, utilization: float) -> PlantState:
     rate_rps = utilization * replicas * spec.server.full_rps
     gaps_s = np.random.Generator(np.random.PCG64(1)).exponential(1 / rate_rps, _REQUESTS)
     times_s = np.cumsum(gaps_s)
-    tables = with_rows(allocate(spec, 1, float(times_s[-1])), replicas)
-    for row in range(replicas):
-        replica_rows.admit(tables, row, 0.0)
-    index, clients = 0, allocate_clients(spec, 1)
-    while clients is not None:
-        index = client_kernel.advance(tables, clients, times_s, index, np.inf)
-        if not clients.counts[Count.STALLED]:
-            return tables
-        tables, clients = enlarged(tables, clients)
-    while True:
-        index = kernel.advance(tables, times_s, index, np.inf)
-        if index == len(times_s):
-            return tables
-        tables = with_more_nodes(tables)
+    plant = ServicePlant.with_replicas(spec, 1, float(times_s[-1]), replicas)
+    plant.advance(times_s, 0, np.inf)
+    return plant.tables

@@ -62,8 +62,8 @@ class FaultInjection:
                     fleet.slow(victims, fault.factor)
                     ending = lambda _: fleet.slow(victims, 1.0)  # noqa: E731
                 case FaultKind.COSTLY_REQUESTS:
-                    fleet.make_costly(fault.factor)
-                    ending = lambda _: fleet.make_costly(1 / fault.factor)  # noqa: E731
+                    fleet.plant.make_costly(fault.factor)
+                    ending = lambda _: fleet.plant.make_costly(1 / fault.factor)  # noqa: E731
                 case FaultKind.SLOW_STARTS:
                     fleet.slow_starts(fault.factor)
                     ending = lambda _: fleet.slow_starts(1 / fault.factor)  # noqa: E731

@@ -12,15 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from headroom.scaling.values.observation import PodState
-from headroom.simulator.compiled import client_kernel, kernel, replica_rows
-from headroom.simulator.compiled.client_layout import Count
-from headroom.simulator.compiled.client_state import allocate_clients, enlarged
-from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
-from headroom.simulator.compiled.plant_layout import NONE, Quantity, Tally
+from headroom.simulator.compiled.plant_layout import NONE
 from headroom.simulator.event_queue import EventQueue, Priority
 from headroom.simulator.gpu_pool import Pool
 from headroom.simulator.plant import ServiceSpec
 from headroom.simulator.replica import Replica
+from headroom.simulator.service_plant import ServicePlant
 
 _DRAIN_CHECK_S = 1.0
 
@@ -35,9 +32,7 @@ class Fleet:
         self.desired = 0
         self.replicas: list[Replica] = []
         """Existing pods in order of creation, draining ones included."""
-        self.tables = allocate(spec, seed, duration_s)
-        self.clients = allocate_clients(spec, seed)
-        """None: every request is sent when it arrives, and once."""
+        self.plant = ServicePlant(spec, seed, duration_s)
         self._start_factor = 1.0
         self._gpu_s = self._starting_s = 0.0
         """GPU-seconds of pods that have ended, and the part of them before they were ready."""
@@ -45,31 +40,11 @@ class Fleet:
         self._events = events
         self._random = np.random.Generator(np.random.PCG64([seed, 1]))
         self._serial = 0
-        self._free_rows: list[int] = []
 
     @property
     def priority(self) -> int:
         """Return the service's priority."""
         return self.spec.policy.priority
-
-    def advance(self, times_s: np.ndarray, index: int, until_s: float) -> int:
-        """Run the plant until then; return the index of the first arrival not admitted."""
-        while self.clients is not None:
-            index = client_kernel.advance(self.tables, self.clients, times_s, index, until_s)
-            if not self.clients.counts[Count.STALLED]:
-                return index
-            self.tables, self.clients = enlarged(self.tables, self.clients)
-        while True:
-            index = kernel.advance(self.tables, times_s, index, until_s)
-            waiting = index < len(times_s) and times_s[index] < until_s
-            if not waiting:
-                return index
-            self.tables = with_more_nodes(self.tables)
-
-    def end_load(self) -> None:
-        """Let clients begin no further request."""
-        if self.clients is not None:
-            client_kernel.dismiss(self.clients)
 
     def scale(self, replicas: int, now_s: float) -> None:
         """Set the desired replicas."""
@@ -115,7 +90,7 @@ class Fleet:
     def kill(self, victims: Iterable[Replica], now_s: float) -> None:
         """Kill ready pods and their requests in flight; the Deployment replaces them."""
         for replica in victims:
-            replica_rows.kill(self.tables, replica.row, now_s)
+            self.plant.kill(replica.row, now_s)
             replica.removed_s = now_s
             self._gone(replica, now_s)
         self._reconcile(now_s)
@@ -131,29 +106,11 @@ class Fleet:
         """Multiply the time of all later executions of these pods by `factor`."""
         for replica in victims:
             if replica in self.replicas:  # the row of a deleted pod may be another's now
-                self.tables.slowness[replica.row] = factor
-
-    def make_costly(self, factor: float) -> None:
-        """Multiply the time of all later executions."""
-        self.tables.quantities[Quantity.COST_FACTOR] *= factor
+                self.plant.slow(replica.row, factor)
 
     def slow_starts(self, factor: float) -> None:
         """Multiply the time of all cold starts that are drawn from now on."""
         self._start_factor *= factor
-
-    def unsent(self) -> int:
-        """Return the requests that clients want to send and have no connection for."""
-        return 0 if self.clients is None else int(self.clients.counts[Count.UNSENT])
-
-    def sent(self) -> int:
-        """Return the tries that clients have sent, retries included."""
-        if self.clients is None:
-            return int(self.tables.tally[Tally.REQUESTS])
-        return int(self.clients.counts[Count.TRIES])
-
-    def in_flight(self) -> int:
-        """Return all requests in the system."""
-        return int(self.tables.in_flight.sum())
 
     def gpu_seconds(self, now_s: float) -> tuple[float, float]:
         """Return the GPU-seconds held up to now, and the part of them spent before ready."""
@@ -189,14 +146,8 @@ class Fleet:
     def _ready(self, replica: Replica, now_s: float) -> None:
         if replica.removed_s is not None:
             return
-        if not self._free_rows:
-            rows = len(self.tables.head) - 1
-            grown = max(8, 2 * rows)
-            self.tables = with_rows(self.tables, grown)
-            self._free_rows = list(range(grown - 1, rows - 1, -1))
-        replica.row = self._free_rows.pop()
+        replica.row = self.plant.admit(now_s)
         replica.state, replica.ready_s = PodState.READY, now_s
-        replica_rows.admit(self.tables, replica.row, now_s)
 
     def _remove(self, replica: Replica, now_s: float) -> None:
         replica.removed_s = now_s
@@ -206,16 +157,16 @@ class Fleet:
             self._gone(replica, now_s)
             return
         replica.state = PodState.TERMINATING
-        replica_rows.close(self.tables, replica.row)
+        self.plant.close(replica.row)
         self._drain(replica, now_s)
 
     def _drain(self, replica: Replica, now_s: float) -> None:
         """Delete a draining pod when it is empty or its time is over."""
         assert replica.removed_s is not None
-        if self.tables.in_flight[replica.row] == 0:
+        if self.plant.is_idle(replica.row):
             self._gone(replica, now_s)
         elif now_s >= replica.removed_s + self.spec.drain_s:
-            replica_rows.kill(self.tables, replica.row, now_s)
+            self.plant.kill(replica.row, now_s)
             self._gone(replica, now_s)
         else:
             next_s = min(now_s + _DRAIN_CHECK_S, replica.removed_s + self.spec.drain_s)
@@ -224,7 +175,7 @@ class Fleet:
     def _gone(self, replica: Replica, end_s: float) -> None:
         self.replicas.remove(replica)
         if replica.row >= 0:
-            self._free_rows.append(replica.row)
+            self.plant.release(replica.row)
         if replica.row == NONE:
             return  # it never got a GPU
         held_s, starting_s = replica.gpu_seconds(end_s)

@@ -40,8 +40,8 @@ def chosen(replicas: Sequence[Replica], fault: Fault, seed: int) -> list[Replica
 
 def rows(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> NDArray[np.float64]:
     """Return one scrape of these pods, [pods, columns + buckets]."""
-    kernel.settle(fleet.tables, now_s)
-    return fleet.tables.counters[[replica.row for replica in replicas]]
+    kernel.settle(fleet.plant.tables, now_s)
+    return fleet.plant.tables.counters[[replica.row for replica in replicas]]
 
 
 def pod_samples(fleet: Fleet, replicas: Sequence[Replica], now_s: float) -> tuple[PodSample, ...]:
@@ -91,6 +91,6 @@ def rejected_in_front(fleet: Fleet, now_s: float) -> GatewayRejections | None:
     """
     if fleet.spec.network.routing is not Routing.CENTRAL:
         return None
-    front = fleet.tables.counters[-1]
+    front = fleet.plant.tables.counters[-1]
     rejected = float(sum(front[column] for column in _REJECTED))
     return GatewayRejections(time_s=now_s, requests=rejected)

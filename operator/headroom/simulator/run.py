@@ -115,11 +115,11 @@ class _Run:
             last_s = float(self._times[-1]) if len(self._times) else 0.0
             if last_s >= until_s:
                 break
-            self._index = self.fleet.advance(self._times, self._index, last_s)
+            self._index = self.fleet.plant.advance(self._times, self._index, last_s)
             self._times = np.concatenate((self._times[self._index :], self._following))
             self._index = 0
             self._following = next(self._chunks, None)
-        self._index = self.fleet.advance(self._times, self._index, until_s)
+        self._index = self.fleet.plant.advance(self._times, self._index, until_s)
 
     def outcome(self, scenario: str, seed: int) -> Outcome:
         """Compute the outcome; requests still in the system get one latency target to finish."""
@@ -129,8 +129,8 @@ class _Run:
         self._sample(end_s)
         timeline = self._samples.timeline()
         last_s = end_s + self.spec.policy.latency_target_s
-        self.fleet.end_load()
-        self.fleet.advance(np.empty(0), 0, last_s)
+        self.fleet.plant.end_load()
+        self.fleet.plant.advance(np.empty(0), 0, last_s)
         return Outcome(
             scenario=scenario,
             service=self.spec.name,
@@ -141,8 +141,8 @@ class _Run:
             score=score(self.fleet, self.moves, timeline, last_s, gpu),
             timeline=timeline,
             moves=tuple(self.moves),
-            minute_requests=self.fleet.tables.minute_requests.copy(),
-            minute_missed=self.fleet.tables.minute_missed.copy(),
+            minute_requests=self.fleet.plant.tables.minute_requests.copy(),
+            minute_missed=self.fleet.plant.tables.minute_missed.copy(),
         )
 
     def _decide(self, now_s: float) -> None:
@@ -188,5 +188,5 @@ class _Run:
 
     def _sample(self, now_s: float) -> None:
         policy = self.spec.policy
-        kernel.settle(self.fleet.tables, now_s)
+        kernel.settle(self.fleet.plant.tables, now_s)
         self._samples.take(self.fleet, policy.latency_target_s, policy.latency_percentile, now_s)

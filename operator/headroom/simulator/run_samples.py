@@ -31,7 +31,7 @@ class RunSamples:
         seconds = now_s - self.last_s
         if seconds <= 0:
             return
-        tables = fleet.tables
+        tables = fleet.plant.tables
         answered, unanswered = tables.recent[:-1], int(tables.recent[-1])
         p95_s = fine_quantile(answered, unanswered, percentile)
         ended = int(answered.sum()) + unanswered
@@ -43,7 +43,7 @@ class RunSamples:
                 now_s,
                 (requests - self.last_requests) / seconds,
                 float(tables.waiting.sum()),
-                float(fleet.unsent()),
+                float(fleet.plant.unsent),
                 p95_s,
                 within / ended if ended else math.nan,
                 fleet.desired,

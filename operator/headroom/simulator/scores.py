@@ -46,12 +46,12 @@ def score(
     fleet: Fleet, moves: Sequence[Move], timeline: Timeline, end_s: float, gpu: tuple[float, float]
 ) -> Score:
     """Return the figures of a run that ended at end_s; requests still in the system are misses."""
-    tables, spec = fleet.tables, fleet.spec
+    tables, spec = fleet.plant.tables, fleet.spec
     kernel.settle(tables, end_s)
-    if fleet.clients is None:
+    if fleet.plant.clients is None:
         unfinished.miss_the_rest(tables)
     else:
-        client_unfinished.miss_the_rest(tables, fleet.clients)
+        client_unfinished.miss_the_rest(tables, fleet.plant.clients)
     tally = tables.tally
     requests, within = int(tally[Tally.REQUESTS]), int(tally[Tally.WITHIN])
     answered = within + int(tally[Tally.LATE])
@@ -78,7 +78,7 @@ def score(
         peak_ready=int(np.max(timeline.ready, initial=0)),
         peak_waiting=int(np.max(timeline.waiting, initial=0)),
         peak_unsent=int(np.max(timeline.unsent, initial=0)),
-        tries=fleet.sent(),
+        tries=fleet.plant.sent,
         little_error=_little_error(fleet, end_s),
     )
 
@@ -93,11 +93,11 @@ def _longest_run(flags: np.ndarray) -> int:
 
 def _little_error(fleet: Fleet, now_s: float) -> float:
     """Compare L T, integrated over time, with the sum of all times: at the plant, at clients."""
-    integral_s = float(fleet.tables.quantities[Quantity.IN_SYSTEM_S])
-    summed_s = float(fleet.tables.quantities[Quantity.SOJOURN_S])
-    summed_s += unfinished.ages_s(fleet.tables, now_s)
+    integral_s = float(fleet.plant.tables.quantities[Quantity.IN_SYSTEM_S])
+    summed_s = float(fleet.plant.tables.quantities[Quantity.SOJOURN_S])
+    summed_s += unfinished.ages_s(fleet.plant.tables, now_s)
     error = abs(integral_s - summed_s) / integral_s if integral_s > 0 else 0.0
-    clients = fleet.clients
+    clients = fleet.plant.clients
     if clients is None:
         return error
     summed_s = client_unfinished.ages_s(clients, now_s) + float(clients.amounts[Amount.LATENCY_S])
