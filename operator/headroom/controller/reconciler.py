@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from headroom.api import InferenceService
-from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.connections import Connections
 from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.other_writers.other_scalers import OtherScalersReader
@@ -22,6 +21,7 @@ from headroom.controller.service_decision import ServiceDecision
 from headroom.controller.service_reads import ServiceReads
 from headroom.controller.service_tick import ServiceTick
 from headroom.controller.service_writes import ServiceWrites
+from headroom.controller.services.relisting import relist
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.ceilings import Ceilings
 from headroom.controller.sharing.competition import Competition
@@ -130,7 +130,8 @@ class Reconciler:
         try:
             await self._tick.run(context)
         except NotFound:
-            await self._relist(context.report.namespace)
+            # find out whether it is the service itself that is gone
+            await relist(self._cluster, self._cache, context.report.namespace)
             if self._cache.get(uid) is not None:
                 raise
 
@@ -199,12 +200,3 @@ class Reconciler:
             self._warmer.stop()
         for context in self._contexts.values():
             self._display.withdraw(context.report)
-
-    async def _relist(self, namespace: str) -> None:
-        """Find out whether it is the service itself that is gone."""
-        begun, large = self._cache.begin_list(), set[str]()
-        found, version = await self._cluster.list_at(
-            *(API_VERSION, KIND, namespace),
-            left_out=lambda one: large.add(one["metadata"].get("uid", "")),
-        )
-        self._cache.replace(found, begun, version=version, namespace=namespace, left_out=large)

@@ -1,8 +1,8 @@
 """Leader election: which of several operators decides, and for how long it may write.
 
 `record` and `candidate` are pure: the content of a Lease, and what a candidate does about it.
-`election` drives a candidate, `lease_store` reads and writes the Lease; `guard` checks it before
-every write.
+`election` drives a candidate through its `election_ports`, and begins and ends a `leader_task`;
+`lease_store` reads and writes the Lease; `guard` checks it before every write.
 """
 
 from headroom.controller.leadership.candidate import Candidate, LeaseTimes

@@ -12,48 +12,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol
 
 from headroom.controller.leadership.candidate import Candidate
+from headroom.controller.leadership.election_ports import Clocks, Note, Observer
+from headroom.controller.leadership.leader_task import LeaderTask
 from headroom.controller.leadership.lease_store import Leases, LeaseStore
 from headroom.controller.leadership.record import micro_time
 from headroom.errors import ClusterError, Conflict
 
 _log = logging.getLogger(__name__)
-
-END_WITHIN_S = 3.0
-"""How long the work of a leader may take to end. Beyond it the process is not to be trusted."""
-
-
-class Clocks(Protocol):
-    """The time of day, and a clock that goes on while the machine sleeps."""
-
-    def now_s(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def elapsed_s(self) -> float:
-        """Seconds since some moment; never set, and never stopped."""
-        ...
-
-
-class Observer(Protocol):
-    """Shows metrics of the election."""
-
-    def led(self, leading: bool, transitions: int) -> None:
-        """Show whether this process leads, and how often the holder has changed."""
-        ...
-
-
-class Note(Protocol):
-    """What a leader leaves in the Lease for the next one."""
-
-    text: str
-    """As last read."""
-
-    def written(self) -> str:
-        """Return what the Lease is to say; empty to leave it as it is."""
-        ...
 
 
 class Term:
@@ -92,7 +59,7 @@ class Election:
         self._candidate = candidate
         self._observer = observer
         self._term = Term(self, 0)
-        self._work: asyncio.Task[None] | None = None
+        self._task = LeaderTask()
         self._said = ""
         self.complaint = ""
         """Why the Lease could not be read or written when that was last tried."""
@@ -124,7 +91,7 @@ class Election:
                 await self._follow_up(work)
                 await self._pause()
         finally:
-            await self._end_work()
+            await self._task.end()
             await self._release()
 
     async def _attempt(self) -> None:
@@ -160,38 +127,21 @@ class Election:
     async def _follow_up(self, work: Work) -> None:
         """Begin and end the work as leadership comes and goes."""
         if self._term.number != self._candidate.term:
-            await self._end_work()
+            await self._task.end()
             self._term = Term(self, self._candidate.term)
-        if self.leading and self._work is None:
-            self._work = asyncio.ensure_future(work(self._term))
+        if self.leading and not self._task.running:
+            self._task.begin(work(self._term))
         elif not self.leading:
-            await self._end_work()
+            await self._task.end()
         self._tell()
 
     async def _pause(self) -> None:
         """Wait until something is to be done: to renew, to end, or that the work has failed."""
         now_s = self._clocks.elapsed_s()
         pause_s = self._candidate.pause_s(now_s)
-        if self._work is None:
-            await asyncio.sleep(pause_s)
-            return
-        pause_s = min(pause_s, self._candidate.remaining_s(now_s))
-        done, _ = await asyncio.wait([self._work], timeout=pause_s)
-        if done:
-            work, self._work = self._work, None
-            await work
-            raise RuntimeError("the work of the leader ended unexpectedly")
-
-    async def _end_work(self) -> None:
-        work, self._work = self._work, None
-        if work is None:
-            return
-        work.cancel()
-        await asyncio.wait([work], timeout=END_WITHIN_S)
-        if not work.done():
-            raise RuntimeError(f"the work of the leader did not end within {END_WITHIN_S:g} s")
-        if not work.cancelled() and work.exception() is not None:
-            _log.warning("the work of the leader failed: %r", work.exception())
+        if self._task.running:
+            pause_s = min(pause_s, self._candidate.remaining_s(now_s))
+        await self._task.wait(pause_s)
 
     async def _release(self) -> None:
         """Release the lease, so that another process need not wait for its expiry. Best effort."""

@@ -1,0 +1,36 @@
+"""What an election needs from outside: clocks, metrics, and a note for the next leader."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Clocks(Protocol):
+    """The time of day, and a clock that goes on while the machine sleeps."""
+
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Seconds since some moment; never set, and never stopped."""
+        ...
+
+
+class Observer(Protocol):
+    """Shows metrics of the election."""
+
+    def led(self, leading: bool, transitions: int) -> None:
+        """Show whether this process leads, and how often the holder has changed."""
+        ...
+
+
+class Note(Protocol):
+    """What a leader leaves in the Lease for the next one."""
+
+    text: str
+    """As last read."""
+
+    def written(self) -> str:
+        """Return what the Lease is to say; empty to leave it as it is."""
+        ...
