@@ -117,14 +117,24 @@ async def test_compressed_page_is_an_error(server: Answering) -> None:
         return web.Response(body=body, headers={"Content-Encoding": "gzip"})
 
     server.answer = bomb
-    with pytest.raises(ScrapeFailed, match="UnicodeDecodeError"):
+    with pytest.raises(ScrapeFailed, match="a page that is not UTF-8 text"):
         await scrape(server, deadline_s=5.0)
 
 
 async def test_deleted_pod_is_an_error(server: Answering) -> None:
     async with PodScraper() as scraper:
-        with pytest.raises(ScrapeFailed, match="ConnectionRefusedError"):
+        with pytest.raises(ScrapeFailed, match="refused the connection: nothing listens"):
             await scraper.scrape("http://127.0.0.1:1/metrics")
+
+
+async def test_port_that_closes_plain_connections_is_named_as_one_that_expects_tls() -> None:
+    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    async with await asyncio.start_server(close, "127.0.0.1", 0) as closing, PodScraper() as one:
+        port = closing.sockets[0].getsockname()[1]
+        with pytest.raises(ScrapeFailed, match="without an answer, as a port that expects TLS"):
+            await one.scrape(f"http://127.0.0.1:{port}/metrics")
 
 
 @pytest.mark.parametrize("url", ["http://:8000/metrics", "http://[::1/metrics", "file:///etc"])

@@ -158,6 +158,13 @@ MISTAKES = [
         id="a busy pod, or packets dropped",
     ),
     pytest.param(
+        answering(how=How.CLOSED, detail="the connection was closed without an answer"),
+        StatusReason.METRICS_MISSING,
+        "port 8000, /metrics: the connection was closed without an answer",
+        'excludeInboundPorts: "8000" of the pods',
+        id="a service mesh that requires mutual TLS",
+    ),
+    pytest.param(
         answering(names=frozenset({"vllm:num_requests_waiting", "python_info"})),
         StatusReason.WRONG_PROFILE,
         "the profile is headroom, and the metrics",

@@ -92,7 +92,7 @@ class Pods:
     async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         await asyncio.sleep(0.003)
         if self.silent:
-            raise ScrapeFailed(f"{url} gave no page within 1 s")
+            raise ScrapeFailed(f"{url} did not answer within 1 s")
         ip = url.removeprefix("http://").partition(":")[0]
         for (kind, _, _), one in self._cluster.objects.items():
             if kind == "Pod" and one["status"].get("podIP") == ip:

@@ -6,6 +6,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from headroom.adapters.pods.http_exchange import NoAnswerError
 from headroom.adapters.pods.pod_connections import PodConnections, Request
 from headroom.errors import PageTooLarge, ScrapeFailed
 
@@ -55,7 +56,18 @@ class PodScraper:
         except TimeoutError:
             raise ScrapeFailed(f"{url} did not answer within {self._deadline_s:g} s") from None
         except (OSError, ValueError) as error:
-            raise ScrapeFailed(f"{url}: {type(error).__name__}: {error}") from error
+            raise ScrapeFailed(f"{url} {_why(error)}") from error
+
+
+def _why(error: OSError | ValueError) -> str:
+    """Return what happened instead of a page, in the terms of networks, not of Python."""
+    if isinstance(error, ConnectionRefusedError):
+        return "refused the connection: nothing listens on the port"
+    if isinstance(error, NoAnswerError):
+        return "closed the connection without an answer, as a port that expects TLS does"
+    if isinstance(error, UnicodeDecodeError):
+        return "returned a page that is not UTF-8 text"
+    return f"returned no page: {error}"
 
 
 class _Page:

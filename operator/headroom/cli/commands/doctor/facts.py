@@ -28,6 +28,8 @@ class Answered:
         PAGE = "page"
         REFUSED = "refused"
         """Nothing listens on the port."""
+        CLOSED = "closed"
+        """The connection was closed without an answer, as by a port that expects TLS."""
         SILENT = "silent"
         """No answer in time."""
         NOT_THERE = "not there"

@@ -18,6 +18,9 @@ from headroom.resources.object_conditions import is_true
 
 _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How
+_UNREACHED = "error trying to reach service"
+_CLOSED = ("EOF", "connection reset by peer")
+"""How the API server says that a pod closed the connection, Kubernetes 1.30 to 1.36."""
 MOST_PORTS = 4
 
 
@@ -141,6 +144,8 @@ def judged(status: int, body: bytes) -> tuple[Answered.How, str]:
         raise Forbidden(message)
     if "connection refused" in message:
         return How.REFUSED, "connection refused"
+    if status >= 500 and message.startswith(_UNREACHED) and message.endswith(_CLOSED):
+        return How.CLOSED, "the connection was closed without an answer"
     if status == 504 or any(word in message for word in ("i/o timeout", "deadline exceeded")):
         return How.SILENT, "no answer in time"
     if status in (404, 405):

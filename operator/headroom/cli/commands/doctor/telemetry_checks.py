@@ -55,6 +55,13 @@ _SILENT = (
     "if the pod is busy, give it more CPU ({log}); else a NetworkPolicy or a firewall drops "
     "packets to this port, or {field} is wrong"
 )
+_CLOSED = (
+    "if a service mesh requires mutual TLS, exclude port {port} from it (Istio: annotation "
+    'traffic.sidecar.istio.io/excludeInboundPorts: "{port}" of the pods; Linkerd: '
+    "config.linkerd.io/skip-inbound-ports), or set spec.telemetry.source to Prometheus; if the "
+    "server itself expects TLS there, let it expose its metrics on a port without, and set "
+    "spec.runtime.metricsPort"
+)
 How = Answered.How
 
 
@@ -86,6 +93,10 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             remedy = _SILENT.format(
                 field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
             )
+            yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
+        case How.CLOSED:
+            why = f"nothing answers at {where}: {answer.detail}"
+            remedy = _CLOSED.format(port=answer.port)
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
         case How.REFUSED if _ends(one, answer):
             yield note(
