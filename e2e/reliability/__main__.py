@@ -88,15 +88,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _measure(given: argparse.Namespace, report: _Report) -> None:
     """Measure first what needs no cluster."""
-    wanted, asked = given.part or list(TITLES), parts.Asked.of(given)
+    wanted, options = given.part or list(TITLES), parts.PartOptions.of(given)
     if "telemetry" in wanted:
-        report.show("telemetry", parts.measure_telemetry(asked, report.say))
+        report.show("telemetry", parts.measure_telemetry(options, report.say))
     if "soak" in wanted:
         report.show("soak", soak.show(given, report.console))
     if "generation" in wanted:
         report.show("generation", generation.show(given, report.say))
     if "attacks" in wanted:
-        asyncio.run(attacks.measure(attacks.Asked.of(given), report.show_attack, report.say))
+        asyncio.run(attacks.measure(attacks.PartOptions.of(given), report.show_attack, report.say))
     if chosen := {part: one for part, one in _on_a_cluster(given, report) if part in wanted}:
         provision.ensure_control_plane(Cache.of_this_user(), OnConsole(report.console))
         with ControlPlane() as plane, tempfile.TemporaryDirectory() as scratch:
@@ -105,12 +105,12 @@ def _measure(given: argparse.Namespace, report: _Report) -> None:
 
 def _on_a_cluster(given: argparse.Namespace, report: _Report) -> Iterator[tuple[str, Measure]]:
     """Yield the parts that need a cluster."""
-    asked = parts.Asked.of(given)
-    if attacks.OPERATOR in attacks.chosen(attacks.Asked.of(given)):
-        yield "attacks", partial(attacks.measure_operator, asked=attacks.Asked.of(given))
+    options = parts.PartOptions.of(given)
+    if attacks.OPERATOR in attacks.chosen(attacks.PartOptions.of(given)):
+        yield "attacks", partial(attacks.measure_operator, options=attacks.PartOptions.of(given))
     for name, one in parts.ON_A_CLUSTER.items():
-        yield name, partial(one, asked=asked)
-    yield "scale-1000", lambda on, _: scale_1000.show(on, given, asked.results, report.console)
+        yield name, partial(one, options=options)
+    yield "scale-1000", lambda on, _: scale_1000.show(on, given, options.results, report.console)
 
 
 async def _play_all(

@@ -41,7 +41,7 @@ SOURCES = (ROOT / "operator" / "headroom", ROOT / "e2e" / "reliability")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PartOptions:
     """The options of the command line."""
 
     trees: int
@@ -68,9 +68,9 @@ class Asked:
         )
 
 
-def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
+def measure_telemetry(options: PartOptions, say: Say) -> Sequence[Figure]:
     """Generated telemetry through text, samples and decision."""
-    outcome = telemetry.run_side_by_side(asked.trees, CORES, asked.results)
+    outcome = telemetry.run_side_by_side(options.trees, CORES, options.results)
     for wrong in outcome.wrongs[:20]:
         say(wrong)
     return (
@@ -91,12 +91,12 @@ def measure_telemetry(asked: Asked, say: Say) -> Sequence[Figure]:
     )
 
 
-async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_crashes(on: SharedCluster, say: Say, options: PartOptions) -> Sequence[Figure]:
     """SIGKILL before and after every write of every scenario, and SIGSTOP in it."""
     reached, wrong, scenarios = Counter[str](), 0, set()
-    chosen = [one for one in SCENARIOS if asked.only in one.name]
+    chosen = [one for one in SCENARIOS if options.only in one.name]
     async for verdict in explore_all(
-        on, chosen, side_by_side=asked.side_by_side, results=asked.results
+        on, chosen, side_by_side=options.side_by_side, results=options.results
     ):
         scenario, _, rest = verdict.point.partition(": ")
         if verdict.reached:
@@ -119,12 +119,16 @@ async def measure_crashes(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     )
 
 
-async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_outages(on: SharedCluster, say: Say, options: PartOptions) -> Sequence[Figure]:
     """Each fault on each verb for a minute, under load."""
     ended = []
-    chosen = [faults for faults in fault_sets() if asked.only in faults.name]
+    chosen = [faults for faults in fault_sets() if options.only in faults.name]
     async for outage in run_outages(
-        on, chosen, side_by_side=asked.side_by_side, fault_s=asked.fault_s, results=asked.results
+        on,
+        chosen,
+        side_by_side=options.side_by_side,
+        fault_s=options.fault_s,
+        results=options.results,
     ):
         ended.append(outage)
         if not outage.holds:
@@ -132,23 +136,23 @@ async def measure_outages(on: SharedCluster, say: Say, asked: Asked) -> Sequence
     slowest_s = max((one.decided_s for one in ended), default=math.nan)
     wrong = sum(1 for one in ended if one.wrongs)
     return (
-        shown(f"faults of {asked.fault_s:g} s, one verb or all", f"{len(ended)}"),
+        shown(f"faults of {options.fault_s:g} s, one verb or all", f"{len(ended)}"),
         shown("decisions due during faults", f"{3 * len(ended)}"),
         at_most("from the end of a fault to the last decision", slowest_s, outages.BOUND_S, " s"),
         at_most("faults with a wrong or missing write", wrong, 0, "", 0),
     )
 
 
-async def measure_leaders(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_leaders(on: SharedCluster, say: Say, options: PartOptions) -> Sequence[Figure]:
     """Two operators, the leader disturbed every half a minute."""
-    count = max(1, round(asked.minutes * 60.0 / leaders.EVERY_S))
-    rivalry = await leaders.contend(on, leaders.drawn(asked.seed, count))
+    count = max(1, round(options.minutes * 60.0 / leaders.EVERY_S))
+    rivalry = await leaders.contend(on, leaders.drawn(options.seed, count))
     for wrong in rivalry.wrongs:
         say(wrong)
     counts = Counter(rivalry.faults)
     return (
         shown(
-            f"faults of the leader in {asked.minutes:g} min (seed {asked.seed})",
+            f"faults of the leader in {options.minutes:g} min (seed {options.seed})",
             f"{len(rivalry.faults)}",
         ),
         *(shown(f"of these {fault}", f"{counts[fault]}") for fault in leaders.LeaderFault),

@@ -26,7 +26,7 @@ takes at most half of them."""
 V = TypeVar("V")
 
 
-class CrowdedError(Exception):
+class TooManyReviewsError(Exception):
     """The address has its share of reviews under way."""
 
 
@@ -46,7 +46,7 @@ class BoundedReviews(Generic[V]):
     async def verdict(self, digest: bytes, peer: str, review: Callable[[], Awaitable[V]]) -> V:
         """Return the cached verdict, or that of a review; `peer` is the address it counts for.
 
-        Raises CrowdedError, and what the review raises, which is not cached.
+        Raises TooManyReviewsError, and what the review raises, which is not cached.
         """
         for known in (self._accepted, self._rejected):
             found = known.get(digest)
@@ -55,7 +55,9 @@ class BoundedReviews(Generic[V]):
         task = self._under_way.get(digest)
         if task is None:
             if not self._share.fits(peer, 1):
-                raise CrowdedError(f"too many reviews are under way for {peer or 'this address'}")
+                raise TooManyReviewsError(
+                    f"too many reviews are under way for {peer or 'this address'}"
+                )
             self._share.take(peer, 1)
             task = self._under_way[digest] = asyncio.create_task(self._run(digest, peer, review))
         return await asyncio.shield(task)

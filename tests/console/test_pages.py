@@ -23,7 +23,7 @@ from headroom.console.listing import PER_PAGE, Query, listing
 from headroom.console.pages import formatting as fmt
 from headroom.console.pages import history_figure, overview, sparkline
 from headroom.console.pages import service as service_page
-from headroom.console.pages.what_if_form import Asked
+from headroom.console.pages.what_if_form import FormFields
 from headroom.console.read_model import ReadModel
 from headroom.console.service_state import State
 from headroom.console.summary import summarize, summary_json
@@ -201,10 +201,10 @@ def text_of(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", page))
 
 
-def shown(model: ReadModel, asked: Asked | None = None, name: str = "demo") -> str:
+def shown(model: ReadModel, form: FormFields | None = None, name: str = "demo") -> str:
     found = model.view("vision", name)
     assert found is not None
-    return service_page.rendered(found, asked or Asked(), now_s=START_S)
+    return service_page.rendered(found, form or FormFields(), now_s=START_S)
 
 
 def test_service_page_shows_target_decision_and_alternatives(lived: ReadModel) -> None:
@@ -224,8 +224,8 @@ def test_service_page_shows_target_decision_and_alternatives(lived: ReadModel) -
 
 
 def test_what_if_form_shows_answer_or_error(lived: ReadModel) -> None:
-    assert "your values: ceiling 50" in text_of(shown(lived, Asked(ceiling="0.5")))
-    wrong = shown(lived, Asked(ceiling="80", target='"><script>'))
+    assert "your values: ceiling 50" in text_of(shown(lived, FormFields(ceiling="0.5")))
+    wrong = shown(lived, FormFields(ceiling="80", target='"><script>'))
     assert "<script>" not in wrong.replace('<script type="application/json">', "")
     assert "target: a duration must be" in text_of(wrong)
 
@@ -322,7 +322,7 @@ def test_pages_show_what_arrivals_do_not_show_of_the_demand(
     hour.decisions[-1] = replace(hour.decisions[-1], demand=demand)
     found = model.view("vision", "demo")
     assert found is not None
-    page = service_page.rendered(found, Asked(), now_s=START_S)
+    page = service_page.rendered(found, FormFields(), now_s=START_S)
     table = overview.rendered(listing(model.entries(), Query()), now_s=START_S)
     for text in (*figures, sentence):
         assert text in page
@@ -338,7 +338,7 @@ def test_page_shows_the_margin_and_its_cause() -> None:
     hour.raw["status"]["slo"] = slo
     found = model.view("vision", "demo")
     assert found is not None
-    page = service_page.rendered(found, Asked(), now_s=START_S)
+    page = service_page.rendered(found, FormFields(), now_s=START_S)
     assert html.escape("margin 1.4x: 3.1% of the last hour's requests were late") in page
 
 
@@ -353,7 +353,7 @@ def test_page_of_a_pool_links_to_its_partner_and_says_why_replicas_are_kept() ->
     }
     found = model.view("vision", "demo")
     assert found is not None
-    page = service_page.rendered(found, Asked(), now_s=START_S)
+    page = service_page.rendered(found, FormFields(), now_s=START_S)
     assert '<a href="/services/vision/chat-prefill">chat-prefill</a>' in page
     assert "4 of its 9 replicas are ready, no replica is removed here, because" in page
     assert summary_json(found.summary)["partner"]["readyReplicas"] == 4
@@ -364,7 +364,7 @@ def test_page_of_a_service_without_a_latency_target_shows_no_latency() -> None:
     hour.raw["spec"]["slo"] = {"timePerOutputToken": {"target": "50ms"}}
     found = model.view("vision", "demo")
     assert found is not None
-    page = service_page.rendered(found, Asked(), now_s=START_S)
+    page = service_page.rendered(found, FormFields(), now_s=START_S)
     assert "None" not in page
     assert "Per output token" in page
 

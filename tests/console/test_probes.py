@@ -70,7 +70,7 @@ def test_livez_fails_while_a_service_is_overdue() -> None:
         watched.scheduler = idle = Scheduler(
             tick=nothing, on_failure=nothing, on_ticked=FakeRecorder().ticked, period_s=2.0
         )
-        idle.kick("never started")
+        idle.evaluate_soon("never started")
         await asyncio.sleep(50.0)
         assert complaints(health.livez()) == {}
         await asyncio.sleep(20.0)

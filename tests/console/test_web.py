@@ -8,7 +8,7 @@ import time
 import pytest
 
 from console.web_world import served
-from headroom.console.access import Asking, LoopbackOnly
+from headroom.console.access import AccessRequest, LoopbackOnly
 from headroom.console.read_model import ReadModel
 from support.console_world import bystander
 from support.service_world import body
@@ -100,7 +100,7 @@ async def test_page_runs_only_the_console_script() -> None:
     ],
 )
 async def test_loopback_console_rejects_other_host_names(host: str, status: int) -> None:
-    verdict = await LoopbackOnly().judge(Asking(host=host, authorization="", namespace=None))
+    verdict = await LoopbackOnly().judge(AccessRequest(host=host, authorization="", namespace=None))
     assert verdict.status == status
 
 

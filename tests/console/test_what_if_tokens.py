@@ -8,7 +8,7 @@ import pytest
 
 from headroom.console.pages import formatting
 from headroom.console.pages.decision import decision_section
-from headroom.console.pages.what_if_form import Asked, section
+from headroom.console.pages.what_if_form import FormFields, section
 from headroom.console.summary import summarize
 from headroom.console.what_if import answer, neighbours
 from headroom.console.what_if_changes import Changes, parsed
@@ -75,7 +75,7 @@ def test_alternatives_are_those_of_the_promises(generating: Evaluation) -> None:
 
 
 def test_the_form_asks_for_promises_and_names_the_difference(generating: Evaluation) -> None:
-    text = str(section(generating, Asked(output_token="15ms"), action="/s"))
+    text = str(section(generating, FormFields(output_token="15ms"), action="/s"))
     assert 'name="first_token"' in text
     assert "your values: output token 15ms" in text
 
@@ -97,4 +97,4 @@ def test_a_promise_that_is_not_there_cannot_be_changed(last: Evaluation) -> None
         parsed({"output_token": "20m"})
     with pytest.raises(ValueError, match=r"the service has no slo\.timeToFirstToken to change"):
         answer(last, Changes(first_token_s=2.0))
-    assert 'name="first_token"' not in str(section(last, Asked(), action="/s"))
+    assert 'name="first_token"' not in str(section(last, FormFields(), action="/s"))

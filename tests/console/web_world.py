@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from headroom.console.access import Asking, LoopbackOnly
+from headroom.console.access import AccessRequest, LoopbackOnly
 from headroom.console.read_model import ReadModel
 from headroom.console.web import console
 from headroom.errors import Unavailable
@@ -60,8 +60,10 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def asking(token: str, namespace: str | None = "vision", peer: str = "10.0.0.7") -> Asking:
-    return Asking(host="10.0.0.1", authorization=f"Bearer {token}", namespace=namespace, peer=peer)
+def asking(token: str, namespace: str | None = "vision", peer: str = "10.0.0.7") -> AccessRequest:
+    return AccessRequest(
+        host="10.0.0.1", authorization=f"Bearer {token}", namespace=namespace, peer=peer
+    )
 
 
 def clock() -> tuple[list[float], Callable[[], float]]:

@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PartOptions:
     """The options of this part."""
 
     quick: bool
@@ -37,27 +37,27 @@ class Asked:
         return quick_s if self.quick else full_s
 
 
-Component = Callable[[Asked, Say], Awaitable[Sequence[Figure]]]
+Component = Callable[[PartOptions, Say], Awaitable[Sequence[Figure]]]
 
 
-async def _server(asked: Asked, say: Say) -> Sequence[Figure]:
-    seconds = asked.seconds_or(server.ATTACK_S, server.QUICK_S)
-    return await server.measure(seconds, asked.only, quick=asked.quick, say=say)
+async def _server(options: PartOptions, say: Say) -> Sequence[Figure]:
+    seconds = options.seconds_or(server.ATTACK_S, server.QUICK_S)
+    return await server.measure(seconds, options.only, quick=options.quick, say=say)
 
 
-async def _generating(asked: Asked, say: Say) -> Sequence[Figure]:
-    seconds = asked.seconds_or(generating.ATTACK_S, generating.QUICK_S)
-    return await generating.measure(seconds, asked.only, quick=asked.quick, say=say)
+async def _generating(options: PartOptions, say: Say) -> Sequence[Figure]:
+    seconds = options.seconds_or(generating.ATTACK_S, generating.QUICK_S)
+    return await generating.measure(seconds, options.only, quick=options.quick, say=say)
 
 
-async def _gateway(asked: Asked, say: Say) -> Sequence[Figure]:
-    seconds = asked.seconds_or(gateway.ATTACK_S, gateway.QUICK_S)
-    return await gateway.measure(seconds, asked.only, quick=asked.quick, say=say)
+async def _gateway(options: PartOptions, say: Say) -> Sequence[Figure]:
+    seconds = options.seconds_or(gateway.ATTACK_S, gateway.QUICK_S)
+    return await gateway.measure(seconds, options.only, quick=options.quick, say=say)
 
 
-async def _activator(asked: Asked, say: Say) -> Sequence[Figure]:
-    seconds = asked.seconds_or(activator.ATTACK_S, activator.QUICK_S)
-    return await activator.measure(seconds, asked.only, quick=asked.quick, say=say)
+async def _activator(options: PartOptions, say: Say) -> Sequence[Figure]:
+    seconds = options.seconds_or(activator.ATTACK_S, activator.QUICK_S)
+    return await activator.measure(seconds, options.only, quick=options.quick, say=say)
 
 
 COMPONENTS: Mapping[str, Component] = {
@@ -71,10 +71,10 @@ OPERATOR = "operator"
 """The one that needs a cluster."""
 
 
-async def measure_operator(on: SharedCluster, say: Say, asked: Asked) -> Sequence[Figure]:
+async def measure_operator(on: SharedCluster, say: Say, options: PartOptions) -> Sequence[Figure]:
     """Attack the operator."""
-    seconds = asked.seconds_or(operator.ATTACK_S, operator.QUICK_S)
-    pods_each = operator.QUICK_PODS_EACH if asked.quick else operator.PODS_EACH
+    seconds = options.seconds_or(operator.ATTACK_S, operator.QUICK_S)
+    pods_each = operator.QUICK_PODS_EACH if options.quick else operator.PODS_EACH
     return await operator.measure(on, seconds, pods_each, say)
 
 
@@ -85,13 +85,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--attack-seconds", type=float, help="seconds of each attack (as the component needs)")
 
 
-def chosen(asked: Asked) -> Sequence[str]:
+def chosen(options: PartOptions) -> Sequence[str]:
     """Return the components whose name is at the start of `--only`, or all."""
     components = [*COMPONENTS, OPERATOR]
-    return [one for one in components if asked.only.partition(":")[0] == one] or components
+    return [one for one in components if options.only.partition(":")[0] == one] or components
 
 
-async def measure(asked: Asked, show: Callable[[str, Sequence[Figure]], None], say: Say) -> None:
+async def measure(
+    options: PartOptions, show: Callable[[str, Sequence[Figure]], None], say: Say
+) -> None:
     """Attack each component that needs no cluster in turn, and show its figures."""
-    for name in (one for one in chosen(asked) if one in COMPONENTS):
-        show(name, await COMPONENTS[name](asked, say))
+    for name in (one for one in chosen(options) if one in COMPONENTS):
+        show(name, await COMPONENTS[name](options, say))

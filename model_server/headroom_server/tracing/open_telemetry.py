@@ -39,7 +39,7 @@ CLOCKS_AGREE_S = 10.0
 """How long the offset between the server's clock and wall-clock time is assumed constant."""
 
 
-class Own(NamedTuple):
+class RequestSpan(NamedTuple):
     """A request's own span, its name, and its parent span."""
 
     context: SpanContext
@@ -99,12 +99,14 @@ class OpenTelemetry:
         traceparent = f"00-{own.trace_id:032x}-{own.span_id:016x}-{own.trace_flags:02x}"
         if not sampled:
             return Begun(None, traceparent)
-        return Begun(Trace(self, Own(own, parent, name, attributes), self.clock()), traceparent)
+        return Begun(
+            Trace(self, RequestSpan(own, parent, name, attributes), self.clock()), traceparent
+        )
 
     def end(self, trace: Trace, attributes: Attributes, *, failed: bool) -> None:
         """End the trace of an answered or abandoned request."""
         own, ended_s = trace.context, self.clock()
-        assert isinstance(own, Own)
+        assert isinstance(own, RequestSpan)
         all_attributes = {**own.attributes, **attributes, **of_answer(trace)}
         if trace.model is not None:
             all_attributes["headroom.model"] = trace.model

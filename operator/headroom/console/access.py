@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from headroom.api.kind import GROUP, PLURAL
-from headroom.bounded_reviews import BoundedReviews, CrowdedError
+from headroom.bounded_reviews import BoundedReviews, TooManyReviewsError
 from headroom.errors import ClusterError
 
 LONGEST_TOKEN = 8_000
@@ -40,7 +40,7 @@ ALLOWED = Verdict(status=200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class AccessRequest:
     """The parts of a request that access depends on."""
 
     host: str
@@ -54,7 +54,7 @@ class Asking:
 class Guard(Protocol):
     """Authorizes each request."""
 
-    async def judge(self, asking: Asking) -> Verdict:
+    async def judge(self, request: AccessRequest) -> Verdict:
         """Return whether the request is allowed, and why not."""
         ...
 
@@ -70,12 +70,12 @@ class Reviewer(Protocol):
 class LoopbackOnly:
     """Allows requests for a loopback name."""
 
-    async def judge(self, asking: Asking) -> Verdict:
+    async def judge(self, request: AccessRequest) -> Verdict:
         """Reject other host names: they resolve to this address only by DNS rebinding."""
-        host = asking.host.rpartition(":")[0] if _has_port(asking.host) else asking.host
+        host = request.host.rpartition(":")[0] if _has_port(request.host) else request.host
         if host in LOOPBACK:
             return ALLOWED
-        return Verdict(status=421, message=f"use http://localhost, not {asking.host[:80]}")
+        return Verdict(status=421, message=f"use http://localhost, not {request.host[:80]}")
 
 
 class TokenReviewed:
@@ -85,9 +85,9 @@ class TokenReviewed:
         self._reviewer = reviewer
         self._reviews: BoundedReviews[Verdict] = BoundedReviews(now_s, lambda one: one.allows)
 
-    async def judge(self, asking: Asking) -> Verdict:
+    async def judge(self, request: AccessRequest) -> Verdict:
         """Review the token for the namespace, or use the cached review."""
-        scheme, _, token = asking.authorization.partition(" ")
+        scheme, _, token = request.authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > LONGEST_TOKEN:
             return Verdict(
@@ -96,12 +96,12 @@ class TokenReviewed:
                 "use kubectl port-forward to the loopback port",
             )
         # A digest, never the token itself.
-        digest = hashlib.sha256(f"{asking.namespace!r} {token}".encode()).digest()
+        digest = hashlib.sha256(f"{request.namespace!r} {token}".encode()).digest()
         try:
             return await self._reviews.verdict(
-                digest, asking.peer, partial(self._reviewed, token, asking.namespace)
+                digest, request.peer, partial(self._reviewed, token, request.namespace)
             )
-        except CrowdedError as error:
+        except TooManyReviewsError as error:
             return Verdict(status=429, message=f"{error}; try again in a second")
         except ClusterError as error:
             return Verdict(status=503, message=f"the token could not be reviewed: {error}")

@@ -14,12 +14,12 @@ from typing import Any
 from aiohttp import web
 
 from headroom.console import pages
-from headroom.console.access import Asking, Guard, Verdict
+from headroom.console.access import AccessRequest, Guard, Verdict
 from headroom.console.listing import Query, listing
 from headroom.console.pages import overview as overview_page
 from headroom.console.pages import service as service_page
 from headroom.console.pages.frame import refusal
-from headroom.console.pages.what_if_form import FIELDS, Asked
+from headroom.console.pages.what_if_form import FIELDS, FormFields
 from headroom.console.read_model import ReadModel, ServiceEntry
 from headroom.console.summary import summary_json
 from headroom.event_loop_shares import EventLoopShares
@@ -77,10 +77,10 @@ class _Pages:
         found = self._entry(request)
         if found is None:
             return _missing(request)
-        asked = Asked(**{name: request.query.get(name, "")[:40] for name in FIELDS})
+        form = FormFields(**{name: request.query.get(name, "")[:40] for name in FIELDS})
 
         def page() -> str:
-            return service_page.rendered(found, asked, now_s=self._now_s())
+            return service_page.rendered(found, form, now_s=self._now_s())
 
         return _html(await self._loop.run(request.remote or "", 1, page))
 
@@ -113,7 +113,7 @@ def _guarded(guard: Guard) -> Any:
     @web.middleware
     async def middleware(request: web.Request, handler: _Handler) -> web.StreamResponse:
         namespace = request.match_info.get("namespace") or request.query.get("namespace") or None
-        asking = Asking(
+        access = AccessRequest(
             host=request.headers.get("Host", ""),
             authorization=request.headers.get("Authorization", ""),
             namespace=namespace,
@@ -121,7 +121,7 @@ def _guarded(guard: Guard) -> Any:
         )
         if request.path.startswith("/static/"):
             return await handler(request)
-        verdict = await guard.judge(asking)
+        verdict = await guard.judge(access)
         return await handler(request) if verdict.allows else _refused(verdict)
 
     return middleware

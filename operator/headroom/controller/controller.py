@@ -104,7 +104,7 @@ class Controller:
         )
         try:
             for uid in self.cache.uids():
-                scheduler.kick(uid)
+                scheduler.evaluate_soon(uid)
             async with asyncio.TaskGroup() as group:
                 group.create_task(scheduler.run())
                 if self._router is not None:
@@ -125,7 +125,7 @@ class Controller:
         namespace, _, name = key.partition("/")
         uid = self.cache.named(namespace, name)
         if uid is not None and self.scheduler is not None:
-            self.scheduler.kick(uid)
+            self.scheduler.evaluate_soon(uid)
 
     def reroute(self) -> None:
         """Publish routes again: the activators that hold requests have changed."""
@@ -185,7 +185,7 @@ class Controller:
     def _changed(self, uid: str) -> None:
         self.reroute()
         if self.scheduler is not None:
-            self.scheduler.kick(uid)
+            self.scheduler.evaluate_soon(uid)
 
     async def _watch_warm_ups(self, watch: PodWatch) -> None:
         """Evaluate services whose pods are being warmed when these change, before the next tick."""
@@ -203,7 +203,7 @@ class Controller:
         uid = self.cache.named(metadata["namespace"], name)
         if uid is not None and self.scheduler is not None and self._reconciler is not None:
             self._reconciler.on_pods_changed(uid)
-            self.scheduler.kick(uid)
+            self.scheduler.evaluate_soon(uid)
 
     def _gone(self, uid: str) -> None:
         self.reroute()

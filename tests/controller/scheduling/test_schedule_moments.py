@@ -71,7 +71,7 @@ async def hang() -> None:
 def of(count: int, seconds: float) -> Callable[[Scheduler], Awaitable[None]]:
     async def scenario(scheduler: Scheduler) -> None:
         for number in range(count):
-            scheduler.kick(f"uid-{number}")
+            scheduler.evaluate_soon(f"uid-{number}")
         await asyncio.sleep(seconds)
 
     return scenario
@@ -115,7 +115,7 @@ def test_overdue_service_is_reported_while_slots_are_free() -> None:
         assert scheduler.overdue_s() == 0.0
         await of(47, 5.0)(scheduler)
         assert scheduler.overdue_s() == pytest.approx(5.0)
-        scheduler.kick("last")
+        scheduler.evaluate_soon("last")
         await asyncio.sleep(1.0)
         assert scheduler.overdue_s() == 0.0
 
@@ -177,11 +177,11 @@ def test_expected_failure_is_logged_without_traceback(caplog: pytest.LogCaptureF
     assert "Traceback" not in caplog.text
 
 
-def test_kick_keeps_the_cadence() -> None:
+def test_change_keeps_the_cadence() -> None:
     async def scenario(scheduler: Scheduler) -> None:
-        scheduler.kick("uid")
+        scheduler.evaluate_soon("uid")
         await asyncio.sleep(0.1)
-        scheduler.kick("uid")
+        scheduler.evaluate_soon("uid")
         await asyncio.sleep(20.0)
 
     watched = Watched(lasting(0.3))

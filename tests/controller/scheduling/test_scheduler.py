@@ -78,7 +78,7 @@ def play(
             await scenario()
         else:
             for uid in bench.does:
-                bench.scheduler.kick(uid)
+                bench.scheduler.evaluate_soon(uid)
         await asyncio.sleep(seconds)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -117,7 +117,7 @@ def test_namespace_at_its_share_is_not_overdue() -> None:
 
     async def scenario() -> None:
         for uid in bench.does:
-            bench.scheduler.kick(uid)
+            bench.scheduler.evaluate_soon(uid)
         await asyncio.sleep(100.0)
         overdue_s.append(bench.scheduler.overdue_s())
 
@@ -131,7 +131,7 @@ def test_changes_in_a_row_cause_few_ticks() -> None:
 
     async def scenario() -> None:
         for _ in range(1000):
-            bench.scheduler.kick("a")
+            bench.scheduler.evaluate_soon("a")
             await asyncio.sleep(0.01)
 
     play(bench, 0.0, scenario)
@@ -144,12 +144,12 @@ def test_changes_of_many_services_of_a_namespace_cause_few_ticks() -> None:
 
     async def scenario() -> None:
         for uid in bench.does:
-            bench.scheduler.kick(uid)
+            bench.scheduler.evaluate_soon(uid)
         await asyncio.sleep(10.0)
         bench.begun_s.clear()
         for _ in range(1000):
             for uid in bench.does:
-                bench.scheduler.kick(uid)
+                bench.scheduler.evaluate_soon(uid)
             await asyncio.sleep(0.01)
 
     play(bench, 0.0, scenario)
@@ -212,14 +212,14 @@ def test_service_is_never_evaluated_twice_at_a_time() -> None:
 
     async def scenario() -> None:
         for _ in range(20):
-            bench.scheduler.kick("a")
+            bench.scheduler.evaluate_soon("a")
             await asyncio.sleep(0.5)
 
     play(bench, 10.0, scenario)
     assert bench.most_at_once == 1
 
 
-def test_kick_during_a_tick_causes_another_at_once() -> None:
+def test_change_during_a_tick_causes_another_at_once() -> None:
     async def slow() -> None:
         await asyncio.sleep(1.0)
 
@@ -227,9 +227,9 @@ def test_kick_during_a_tick_causes_another_at_once() -> None:
     bench.does = {"a": slow}
 
     async def scenario() -> None:
-        bench.scheduler.kick("a")
+        bench.scheduler.evaluate_soon("a")
         await asyncio.sleep(0.5)
-        bench.scheduler.kick("a")
+        bench.scheduler.evaluate_soon("a")
 
     play(bench, 1.0, scenario)
     assert bench.begun_s["a"] == pytest.approx([0.0, 1.0])
@@ -294,12 +294,12 @@ def test_removed_service_is_not_evaluated_and_may_return() -> None:
     bench.does = {"a": quick}
 
     async def scenario() -> None:
-        bench.scheduler.kick("a")
+        bench.scheduler.evaluate_soon("a")
         await asyncio.sleep(1.0)
         bench.scheduler.remove("a")
         await asyncio.sleep(9.0)
         assert len(bench.begun_s["a"]) == 1
-        bench.scheduler.kick("a")
+        bench.scheduler.evaluate_soon("a")
 
     play(bench, 3.0, scenario)
     assert len(bench.begun_s["a"]) == 3
@@ -319,7 +319,7 @@ def test_tick_of_a_removed_service_is_cancelled() -> None:
     bench.does = {"a": go_on}
 
     async def scenario() -> None:
-        bench.scheduler.kick("a")
+        bench.scheduler.evaluate_soon("a")
         await asyncio.sleep(1.0)
         bench.scheduler.remove("a")
 
@@ -335,7 +335,7 @@ def test_hanging_api_does_not_look_like_a_stopped_scheduler() -> None:
 
     async def scenario() -> None:
         for uid in bench.does:
-            bench.scheduler.kick(uid)
+            bench.scheduler.evaluate_soon(uid)
         for _ in range(150):
             await asyncio.sleep(1.01)
             assert bench.scheduler.overdue_s() < 60.0
@@ -350,9 +350,9 @@ def test_scheduler_lists_due_and_running_services_in_order() -> None:
     found: list[tuple[float, str]] = []
 
     async def scenario() -> None:
-        bench.scheduler.kick("quick")
+        bench.scheduler.evaluate_soon("quick")
         await asyncio.sleep(1.0)
-        bench.scheduler.kick("slow")
+        bench.scheduler.evaluate_soon("slow")
         await asyncio.sleep(0.5)
         found.extend(bench.scheduler.due_within(0.1))
         found.extend(bench.scheduler.due_within(2.0))

@@ -8,7 +8,7 @@ import logging
 from functools import partial
 from typing import Any, Protocol
 
-from headroom.bounded_reviews import BoundedReviews, CrowdedError
+from headroom.bounded_reviews import BoundedReviews, TooManyReviewsError
 from headroom.errors import ClusterError
 
 _log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class TokenReview:
         digest = hashlib.sha256(token.encode()).digest()
         try:
             return await self._reviews.verdict(digest, peer, partial(self._review, token))
-        except CrowdedError:
+        except TooManyReviewsError:
             return False
         except ClusterError as error:
             _log.warning("a token could not be reviewed: %s", error)

@@ -15,7 +15,7 @@ from headroom.console.pages.decision import decision_section
 from headroom.console.pages.frame import badge, page, simple_table
 from headroom.console.pages.history_layers import STATES
 from headroom.console.pages.past import moves_section, starts_section
-from headroom.console.pages.what_if_form import Asked
+from headroom.console.pages.what_if_form import FormFields
 from headroom.console.pages.what_if_form import section as what_if
 from headroom.console.read_model import ServiceEntry
 from headroom.console.service_state import needing_attention
@@ -24,8 +24,8 @@ from headroom.controller.report.evaluation import Evaluation
 from headroom.scaling import DemandKnown
 
 
-def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
-    """Render the page; `asked` are the fields of the what-if form."""
+def rendered(one: ServiceEntry, form: FormFields, *, now_s: float) -> str:
+    """Render the page; `form` are the fields of the what-if form."""
     row = one.summary
     name = f"{row.namespace}/{row.name}"
     trail = joined((tag("span", "/", class_="soft"), tag("span", name, class_="here")))
@@ -47,7 +47,7 @@ def rendered(one: ServiceEntry, asked: Asked, *, now_s: float) -> str:
             tag("div", decision_section(row, last), id="decision", data_live=True, class_="stack"),
             class_="columns",
         ),
-        what_if(last, asked, action=f"/services/{row.namespace}/{row.name}"),
+        what_if(last, form, action=f"/services/{row.namespace}/{row.name}"),
         tag(
             "div",
             moves_section(history, now_s),

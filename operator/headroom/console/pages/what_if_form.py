@@ -17,7 +17,7 @@ FIELDS = ("target", "percentile", "ceiling", "min", "max", "first_token", "outpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class FormFields:
     """The fields of the form as sent; missing ones are empty."""
 
     target: str = ""
@@ -38,13 +38,13 @@ class Asked:
         return not any(text.strip() for text in self.fields().values())
 
 
-def section(last: Evaluation | None, asked: Asked, *, action: str) -> Markup:
+def section(last: Evaluation | None, form: FormFields, *, action: str) -> Markup:
     """Render form and answers."""
     heading = tag("h2", "What if", id="what-if")
     if last is None:
         text = "No evaluation yet."
         return tag("section", heading, tag("p", text, class_="empty"), class_="card")
-    problem, own = _own(last, asked)
+    problem, own = _own(last, form)
     rows = [
         _row(one, "unchanged" if index == 0 else _difference(one, last), index == 0)
         for index, one in enumerate(neighbours(last))
@@ -58,7 +58,7 @@ def section(last: Evaluation | None, asked: Asked, *, action: str) -> Markup:
     return tag(
         "section",
         heading,
-        _form(last, asked, action),
+        _form(last, form, action),
         tag("p", problem, class_="problem", role="alert") if problem else None,
         _table(rows, last),
         tag("p", note, class_="note"),
@@ -66,33 +66,33 @@ def section(last: Evaluation | None, asked: Asked, *, action: str) -> Markup:
     )
 
 
-def _own(last: Evaluation, asked: Asked) -> tuple[str, Answer | None]:
-    if asked.is_empty:
+def _own(last: Evaluation, form: FormFields) -> tuple[str, Answer | None]:
+    if form.is_empty:
         return "", None
     try:
-        return "", answer(last, parsed(asked.fields()))
+        return "", answer(last, parsed(form.fields()))
     except ValueError as error:
         return str(error), None
 
 
-def _form(last: Evaluation, asked: Asked, action: str) -> Markup:
+def _form(last: Evaluation, form: FormFields, action: str) -> Markup:
     policy = last.policy
     held = {
-        "target": ("Target", fmt.seconds(policy.latency_target_s), asked.target),
-        "ceiling": ("Ceiling", f"{policy.utilization_ceiling:g}", asked.ceiling),
-        "min": ("Min replicas", str(policy.min_replicas), asked.min),
-        "max": ("Max replicas", str(policy.max_replicas), asked.max),
+        "target": ("Target", fmt.seconds(policy.latency_target_s), form.target),
+        "ceiling": ("Ceiling", f"{policy.utilization_ceiling:g}", form.ceiling),
+        "min": ("Min replicas", str(policy.min_replicas), form.min),
+        "max": ("Max replicas", str(policy.max_replicas), form.max),
     }
     for field, label, target in _promises(policy):
         if target is not None:
-            held[field] = (label, fmt.seconds(target.seconds), getattr(asked, field))
+            held[field] = (label, fmt.seconds(target.seconds), getattr(form, field))
     inputs: list[Inner] = [
         tag("label", name, tag("input", name=field, value=value, placeholder=present, size=8))
         for field, (name, present, value) in held.items()
     ]
     options = [tag("option", "unchanged", value="")]
     options += [
-        tag("option", f"p{one}", value=str(one), selected=asked.percentile == str(one))
+        tag("option", f"p{one}", value=str(one), selected=form.percentile == str(one))
         for one in PERCENTILES
     ]
     inputs.insert(1, tag("label", "Percentile", tag("select", *options, name="percentile")))

@@ -19,7 +19,7 @@ from headroom.errors import Conflict, Rejected
 from headroom.resources import names
 
 
-class NotOurs(Rejected):
+class ForeignObject(Rejected):
     """An object with a child's name exists, and the service does not control it."""
 
 
@@ -38,14 +38,14 @@ def is_orphan(live: Mapping[str, Any], service: InferenceService) -> bool:
 
 
 def check_owner(live: Mapping[str, Any], service: InferenceService) -> None:
-    """Raise NotOurs unless the service controls the object, or may take it back."""
+    """Raise ForeignObject unless the service controls the object, or may take it back."""
     if is_controlled_by(live, service.uid) or is_orphan(live, service):
         return
     metadata = live["metadata"]
     kind = live.get("kind", "object")
     name = f"{metadata.get('namespace', service.namespace)}/{metadata.get('name')}"
     if _is_of_predecessor(metadata, service):
-        raise NotOurs(
+        raise ForeignObject(
             f"{kind} {name} belongs to an earlier InferenceService of this name, and garbage "
             "collection removes it; if it stays for minutes, delete it"
         )
@@ -55,7 +55,9 @@ def check_owner(live: Mapping[str, Any], service: InferenceService) -> None:
         if additional
         else "delete it, or give the InferenceService another name"
     )
-    raise NotOurs(f"{kind} {name} exists and is not controlled by this InferenceService: {step}")
+    raise ForeignObject(
+        f"{kind} {name} exists and is not controlled by this InferenceService: {step}"
+    )
 
 
 async def recheck(cluster: Cluster, service: InferenceService) -> None:

@@ -42,7 +42,7 @@ class ChildWriter:
     ) -> None:
         """Make the object match the manifest; of a new service it is created without a look before.
 
-        Raises ClusterError, and NotOurs if another owner has an object of that name.
+        Raises ClusterError, and ForeignObject if another owner has an object of that name.
         """
         refused: ClusterError | None = None
         if is_new and _name(manifest) not in self._applied:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headroom.api import InferenceService
-from headroom.controller.act.adoption import NotOurs
+from headroom.controller.act.adoption import ForeignObject
 from headroom.controller.act.rejected_again import asks_to_wait, sent_again_after_s
 from headroom.controller.act.state import ActState, ChildrenCheck
 from headroom.controller.ports import Cluster, Manifest
@@ -46,7 +46,7 @@ async def write_other_children(
             state.checked = None
             raise
         except ClusterError as error:
-            if isinstance(error, NotOurs) and runs_as(children[-1], manifest):
+            if isinstance(error, ForeignObject) and runs_as(children[-1], manifest):
                 state.checked = None
                 raise
             troubles.append(error)

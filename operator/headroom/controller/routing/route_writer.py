@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from headroom.api import InferenceService
-from headroom.controller.act.adoption import NotOurs
+from headroom.controller.act.adoption import ForeignObject
 from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.act.rejected_again import sent_again_after_s
 from headroom.controller.ports import Clock, Cluster, Manifest
@@ -143,7 +143,7 @@ class RouteWriter:
         direct = services.build_for_clients(service, selector, name)
         empty = endpoint_slice.build(service, (), routed.port, name)
         for manifest in (direct, empty):
-            with suppress(NotOurs):
+            with suppress(ForeignObject):
                 await ChildWriter().write(self._cluster, service, manifest)
 
     async def _write_slice(

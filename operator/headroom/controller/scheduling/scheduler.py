@@ -18,7 +18,7 @@ from functools import partial
 from typing import Protocol
 
 from headroom.controller.scheduling import tick_period
-from headroom.controller.scheduling.kick_turns import KickTurns
+from headroom.controller.scheduling.change_turns import ChangeTurns
 from headroom.controller.scheduling.retry_pause import AT_ONCE_S, FailureStreak
 from headroom.controller.scheduling.tick_failures import TickFailures
 from headroom.controller.scheduling.tick_places import TickPlaces
@@ -42,8 +42,8 @@ class _Entry:
     phase: float
     """Position of its ticks in the period, 0 to 1, so that services do not synchronize."""
     running: asyncio.Task[None] | None = None
-    kicked: bool = False
-    kicked_s: float = -math.inf
+    changed: bool = False
+    changed_s: float = -math.inf
     """When its last tick for a change was due."""
     streak: FailureStreak = field(default_factory=FailureStreak)
     begun: bool = False
@@ -73,7 +73,7 @@ class Scheduler:
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
-    _turns: KickTurns = field(default_factory=KickTurns)
+    _turns: ChangeTurns = field(default_factory=ChangeTurns)
     _places: TickPlaces = field(init=False)
     _failures: TickFailures = field(init=False)
     last_round_s: float | None = None
@@ -88,21 +88,21 @@ class Scheduler:
             deadline_s=self.deadline_s,
         )
 
-    def kick(self, uid: str) -> None:
+    def evaluate_soon(self, uid: str) -> None:
         """Make a service due now, or as soon as it may be again; add it if it is new."""
         now_s = asyncio.get_running_loop().time()
         entry = self._entries.get(uid)
         if entry is None:
             self._entries[uid] = _Entry(due_s=now_s, phase=self.chance.random())
         elif entry.running:
-            entry.kicked = True
+            entry.changed = True
             return
         else:
-            at_s = self._turns.next_s(self.owner_of(uid), entry.kicked_s, now_s)
+            at_s = self._turns.next_s(self.owner_of(uid), entry.changed_s, now_s)
             if entry.due_s <= at_s:
                 return  # it keeps its place among those that wait
             self._turns.take(self.owner_of(uid), now_s)
-            now_s = entry.kicked_s = at_s
+            now_s = entry.changed_s = at_s
         self._push(uid, now_s)
 
     def remove(self, uid: str) -> None:
@@ -200,10 +200,10 @@ class Scheduler:
         entry.running = None
         if self._entries.get(uid) is not entry:
             return
-        if entry.kicked:
+        if entry.changed:
             owner = self.owner_of(uid)
-            entry.kicked_s = self._turns.next_s(owner, entry.kicked_s, now_s)
-            entry.kicked, pause_s = False, entry.kicked_s - now_s
+            entry.changed_s = self._turns.next_s(owner, entry.changed_s, now_s)
+            entry.changed, pause_s = False, entry.changed_s - now_s
             self._turns.take(owner, now_s)
         if not entry.begun:
             entry.begun, entry.due_s = True, begun_s

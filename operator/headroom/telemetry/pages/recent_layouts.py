@@ -62,7 +62,7 @@ class Recent(Generic[Key, Found]):
         self._used = self._used[0] + series, self._used[1] + size
 
 
-class SeenTwice:
+class SeenBefore:
     """Tells what was seen before: what is new on each page does not displace what is not."""
 
     def __init__(self) -> None:
@@ -87,6 +87,6 @@ class LayoutMemory:
     pages: Recent[Any, Any] = field(default_factory=lambda: Recent(16_384, 1 << 22))
     """By the texts before the values. A series takes about 300 bytes; our server has 200, and pods
     of one model share them."""
-    seen: SeenTwice = field(default_factory=SeenTwice)
+    seen: SeenBefore = field(default_factory=SeenBefore)
     going_on: Recent[Any, bool] = field(default_factory=lambda: Recent(8192))
     """Layouts that pods' pages go on from."""

@@ -40,7 +40,7 @@ from headroom.scaling.values.tokens import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GenerationOptions:
     """The options as given."""
 
     rate_rps: float
@@ -60,56 +60,58 @@ UNMEASURED = ReplicaCost(
 """With which the other options are checked before a measurement."""
 
 
-def planned_generation(asked: Asked) -> tuple[dict[str, Any], RenderableType]:
+def planned_generation(options: GenerationOptions) -> tuple[dict[str, Any], RenderableType]:
     """Return the plan as JSON and as text."""
-    check_given_once(asked.replica)
+    check_given_once(options.replica)
     engine = None
-    if asked.replica.measure is not None:
-        positive("the arrival rate", asked.rate_rps, "Give requests per second")
-        check_service(service_of(asked, UNMEASURED))  # a measurement takes a minute
-        typer.echo(f"watching {asked.replica.measure} for {asked.replica.watch}", err=True)
+    if options.replica.measure is not None:
+        positive("the arrival rate", options.rate_rps, "Give requests per second")
+        check_service(service_of(options, UNMEASURED))  # a measurement takes a minute
+        typer.echo(f"watching {options.replica.measure} for {options.replica.watch}", err=True)
         engine = measured_engine(
-            asked.replica.measure,
-            profile=asked.replica.profile,
-            model=asked.replica.model,
-            seconds=seconds("--watch", asked.replica.watch),
-            sequences=asked.replica.max_sequences or USUAL_SEQUENCES,
+            options.replica.measure,
+            profile=options.replica.profile,
+            model=options.replica.model,
+            seconds=seconds("--watch", options.replica.watch),
+            sequences=options.replica.max_sequences or USUAL_SEQUENCES,
         )
-    replica = replica_cost(asked.replica, engine)
-    service = service_of(asked, replica)
-    plan = plan_generation(service, asked.rate_rps)
+    replica = replica_cost(options.replica, engine)
+    service = service_of(options, replica)
+    plan = plan_generation(service, options.rate_rps)
     try:
-        check_floors(service, plan, asked.rate_rps)
+        check_floors(service, plan, options.rate_rps)
     except ImpossiblePlan as error:
         if engine is None:
             raise
         measured = "; ".join(replica.lines())  # it took a minute: an error must not lose it
         raise ImpossiblePlan(f"{error} Measured: {measured}.") from None
-    advice = recommend(service, asked.rate_rps)
-    replica = replica.planned(asked.rate_rps / plan.replicas)
-    report = report_of(service, plan, advice, asked.rate_rps) | {"cost": replica.report()}
+    advice = recommend(service, options.rate_rps)
+    replica = replica.planned(options.rate_rps / plan.replicas)
+    report = report_of(service, plan, advice, options.rate_rps) | {"cost": replica.report()}
     return report, Text("\n".join(lines_of(service, replica, plan, advice)))
 
 
-def planned_pools(asked: Asked, name: str) -> tuple[list[dict[str, Any]], RenderableType]:
+def planned_pools(
+    options: GenerationOptions, name: str
+) -> tuple[list[dict[str, Any]], RenderableType]:
     """Return the resources of both pools as JSON and as YAML, to apply as they are."""
-    check_given_once(asked.replica)
-    require(asked.replica.measure is None, "--pools must go without --measure", "both", ONE_COST)
-    positive("the arrival rate", asked.rate_rps, "Give requests per second")
-    replica = replica_cost(asked.replica, None)
-    found = pool_manifests(service_of(asked, replica), asked.rate_rps, name)
+    check_given_once(options.replica)
+    require(options.replica.measure is None, "--pools must go without --measure", "both", ONE_COST)
+    positive("the arrival rate", options.rate_rps, "Give requests per second")
+    replica = replica_cost(options.replica, None)
+    found = pool_manifests(service_of(options, replica), options.rate_rps, name)
     return found, Text(yaml.safe_dump_all(found, sort_keys=False).rstrip())
 
 
 ONE_COST = "Measured replicas do both: give the cost with --on or --iteration-ms"
 
 
-def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:
+def service_of(options: GenerationOptions, replica: ReplicaCost) -> GeneratingService:
     """Return the service; ImpossiblePlan says which option is missing or wrong."""
-    promises = asked.promises
+    promises = options.promises
     percentile = ratio(promises.percentile)
     return GeneratingService(
-        shape=_shape(asked.requests),
+        shape=_shape(options.requests),
         cost=replica.cost,
         limits=replica.limits,
         targets=TokenTargets(
@@ -119,9 +121,9 @@ def service_of(asked: Asked, replica: ReplicaCost) -> GeneratingService:
         ),
         ceiling=promises.max_utilization,
         gpus=replica.gpus,
-        price_per_hour=asked.gpu_price,
+        price_per_hour=options.gpu_price,
         percentile=percentile,
-        routing=routing_of(asked.routing),
+        routing=routing_of(options.routing),
     )
 
 

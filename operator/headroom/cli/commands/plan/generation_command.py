@@ -39,10 +39,14 @@ def generation(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Plan replicas, cost and server settings for a generating model; name the limiting bound."""
-    from headroom.cli.commands.plan.generation import Asked, planned_generation, planned_pools
+    from headroom.cli.commands.plan.generation import (
+        GenerationOptions,
+        planned_generation,
+        planned_pools,
+    )
 
     with exit_on_invalid_input():
-        asked = Asked(
+        options = GenerationOptions(
             rate_rps=rate,
             requests=requests,
             replica=replica,
@@ -51,6 +55,6 @@ def generation(
             gpu_price=gpu_price,
         )
         if pools is not None:
-            show(*planned_pools(asked, pools), output)
+            show(*planned_pools(options, pools), output)
         else:
-            show(*planned_generation(asked), output)
+            show(*planned_generation(options), output)

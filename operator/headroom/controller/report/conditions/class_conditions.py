@@ -32,7 +32,7 @@ def unmeasured(tick: TickResult) -> tuple[ConditionStatus, StatusReason, str] | 
     return ConditionStatus.UNKNOWN, StatusReason.CLASS_NOT_MEASURED, message
 
 
-def hopeless(classes: ClassState) -> list[str]:
+def infeasible(classes: ClassState) -> list[str]:
     """Return the promises of classes that an idle replica breaks, as text."""
     texts = []
     for one in classes.promises:

@@ -21,7 +21,7 @@ def token_feasibility(
     tick: TickResult, generation: GenerationDecision
 ) -> tuple[ConditionStatus, StatusReason, str]:
     """Return whether an idle replica keeps each promise, and name those that it does not."""
-    broken, texts = generation.infeasible, class_conditions.hopeless(tick.classes)
+    broken, texts = generation.infeasible, class_conditions.infeasible(tick.classes)
     if not broken and not texts and not tick.decision.feasible:
         broken = tuple(_NAMES)
     kept = not broken and not texts
