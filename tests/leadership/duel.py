@@ -29,6 +29,7 @@ class Connection:
         self.writes: list[tuple[float, str, str]] = []
         self.broken: ClusterError | None = None
         self.hangs = False
+        self.answers_after_s = 0.0
 
     def __getattr__(self, verb: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -40,6 +41,7 @@ class Connection:
             if verb not in ("get", "list_all", "list_at") and not kwargs.get("dry_run"):
                 kind = args[0]["kind"] if isinstance(args[0], dict) else ""
                 self.writes.append((asyncio.get_running_loop().time(), verb, kind))
+            await asyncio.sleep(self.answers_after_s)
             return answer
 
         return call

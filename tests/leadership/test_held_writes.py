@@ -16,11 +16,16 @@ from support.cluster_world import Manifest
 
 
 class Held:
+    """A lease that is renewed only by `renew`."""
+
     def __init__(self, left_s: float) -> None:
-        self.left_s = left_s
+        self.renew(left_s)
+
+    def renew(self, left_s: float) -> None:
+        self._until_s = asyncio.get_running_loop().time() + left_s
 
     def remaining_s(self) -> float:
-        return self.left_s
+        return self._until_s - asyncio.get_running_loop().time()
 
 
 def writes(cluster: LeasedCluster, one: Manifest) -> list[Callable[[], Awaitable[Any]]]:
@@ -38,11 +43,13 @@ def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> Non
     async def scenario(world: Duel) -> None:
         await world.begin()
         connection = Connection(world.cluster)
-        guarded = LeasedCluster(connection, Held(left_s))
+        lease = Held(left_s)
+        guarded = LeasedCluster(connection, lease)
         assert await guarded.list_all("v1", "Pod", None)
         deployment = await guarded.get("apps/v1", "Deployment", "default", "resnet")
         connection.hangs = True
         for write in writes(guarded, deployment):
+            lease.renew(left_s)
             begun_s = asyncio.get_running_loop().time()
             with pytest.raises(NotLeading):
                 await write()
@@ -50,6 +57,28 @@ def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> Non
         assert connection.writes == []
 
     duel(scenario)
+
+
+def test_a_write_goes_on_as_long_as_the_lease_is_renewed_meanwhile() -> None:
+    async def story(world: Duel) -> None:
+        await world.begin()
+        connection, lease = Connection(world.cluster), Held(60.0)
+        guarded = LeasedCluster(connection, lease)
+        deployment = await guarded.get("apps/v1", "Deployment", "default", "resnet")
+        connection.answers_after_s = 4.0
+        loop = asyncio.get_running_loop()
+        for renewed_s in (0.0, 1.0, 2.0):
+            loop.call_later(renewed_s, lease.renew, 2.5)
+        assert await guarded.apply_scale(deployment, 3, field_manager="m")
+        deployment = await guarded.get("apps/v1", "Deployment", "default", "resnet")
+        lease.renew(1.0)
+        loop.call_later(0.5, lease.renew, 1.5)
+        begun_s = loop.time()
+        with pytest.raises(NotLeading):
+            await guarded.apply_scale(deployment, 4, field_manager="m")
+        assert loop.time() - begun_s == pytest.approx(2.0, abs=0.01)
+
+    duel(story)
 
 
 def test_what_an_ex_leader_had_read_is_refused_after_the_first_write_of_the_next() -> None:

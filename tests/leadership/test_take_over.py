@@ -66,6 +66,23 @@ def test_a_leader_without_answers_stops_before_another_begins() -> None:
     duel(scenario)
 
 
+@pytest.mark.parametrize("answers_after_s", [2.5, 3.7])
+def test_slow_answers_still_make_a_leader_that_scales(answers_after_s: float) -> None:
+    async def story(world: Duel) -> None:
+        for operator in (world.one, world.other):
+            operator.api.answers_after_s = answers_after_s
+        await world.begin()
+        world.pods.arrivals_rps["resnet"] = 3 * REPLICA_RPS
+        await asyncio.sleep(90.0)
+        assert world.replicas() >= 3
+        assert world.lease()["leaseTransitions"] == 0
+        await world.one.die()
+        await asyncio.sleep(14.5 + 4 * answers_after_s)
+        assert world.other.election.leading
+
+    duel(story)
+
+
 def test_an_outage_without_another_leader_keeps_the_state() -> None:
     async def scenario(world: Duel) -> None:
         await world.begin()

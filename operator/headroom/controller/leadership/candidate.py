@@ -36,7 +36,7 @@ class LeaseTimes:
 
     @property
     def request_s(self) -> float:
-        """Deadline of one request: a renewal that hangs leaves time for another one."""
+        """Deadline of each request: a renewal that hangs leaves time for another one."""
         return self.renew_within_s / 2.0
 
 

@@ -12,15 +12,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from headroom.controller.leadership.candidate import Candidate
 from headroom.controller.leadership.election_ports import Clocks, Note, Observer
 from headroom.controller.leadership.leader_task import LeaderTask
 from headroom.controller.leadership.lease_store import Leases, LeaseStore
 from headroom.controller.leadership.record import micro_time
-from headroom.errors import ClusterError, Conflict
+from headroom.errors import ClusterError, Conflict, Unavailable
 
 _log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 
 class Term:
@@ -96,23 +98,33 @@ class Election:
 
     async def _attempt(self) -> None:
         """Read where that is needed, then take the lease or renew it where that is possible."""
-        candidate, left_s = self._candidate, self._candidate.times.request_s
-        if self.leading:
-            left_s = min(left_s, candidate.remaining_s(self._clocks.elapsed_s()))
         try:
-            async with asyncio.timeout(left_s):
-                if candidate.must_read:
-                    record = await self._lease.read()
-                    self._candidate = candidate.with_record(record, self._clocks.elapsed_s())
-                    if self._note is not None:
-                        self._note.text = "" if record is None else record.note
-                await self._claim()
-        except (ClusterError, TimeoutError) as error:
+            if self._candidate.must_read:
+                record = await self._answered(self._lease.read())
+                self._candidate = self._candidate.with_record(record, self._clocks.elapsed_s())
+                if self._note is not None:
+                    self._note.text = "" if record is None else record.note
+            await self._claim()
+        except ClusterError as error:
             self._candidate = self._candidate.with_unknown_outcome()
             if not isinstance(error, Conflict):  # another candidate was faster, which is no error
-                self._complain(str(error) or f"no answer in {left_s:.1f} s")
+                self._complain(str(error))
         else:
             self.complaint = ""
+
+    async def _answered(self, request: Awaitable[Answer]) -> Answer:
+        """Wait for the answer to one request: a leader no longer than it leads.
+
+        A deadline each: with one for both, answers of half a deadline would make no leader.
+        """
+        left_s = self._candidate.times.request_s
+        if self.leading:
+            left_s = min(left_s, self._candidate.remaining_s(self._clocks.elapsed_s()))
+        try:
+            async with asyncio.timeout(left_s):
+                return await request
+        except TimeoutError:
+            raise Unavailable(f"no answer in {left_s:.1f} s") from None
 
     async def _claim(self) -> None:
         asked_s = self._clocks.elapsed_s()
@@ -121,7 +133,7 @@ class Election:
             return
         if self._note is not None:
             claimed = replace(claimed, note=self._note.written() or claimed.note)
-        stored = await self._lease.write(claimed)
+        stored = await self._answered(self._lease.write(claimed))
         self._candidate = self._candidate.with_written(stored, asked_s, self._clocks.elapsed_s())
 
     async def _follow_up(self, work: Work) -> None:

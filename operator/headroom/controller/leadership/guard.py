@@ -103,11 +103,25 @@ class LeasedCluster:
 
     @asynccontextmanager
     async def _leading(self) -> AsyncIterator[None]:
+        """Cut off what is not answered while the lease is held; it may be renewed meanwhile."""
+        loop = asyncio.get_running_loop()
         left_s = self._lease.remaining_s()
         if left_s <= 0.0:
             raise NotLeading("the lease is not held any more: nothing was written")
+
+        def look_again() -> None:
+            nonlocal timer
+            left_s = self._lease.remaining_s()
+            if left_s > 0.0:
+                timer = loop.call_later(left_s, look_again)
+            else:
+                deadline.reschedule(loop.time())
+
+        timer = loop.call_later(left_s, look_again)
         try:
-            async with asyncio.timeout(left_s):
+            async with asyncio.timeout(None) as deadline:
                 yield
         except TimeoutError:
             raise NotLeading("the lease ran out before the API server answered a write") from None
+        finally:
+            timer.cancel()
