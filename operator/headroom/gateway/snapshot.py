@@ -57,6 +57,8 @@ class Snapshot:
     other route."""
     kept: frozenset[str] = frozenset()
     """Namespaces and keys of routes that are not known now: gateways keep these as they are."""
+    leads_to: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By the name of a listener: the endpoints without which it would answer 503."""
 
     def keeps(self, name: str) -> bool:
         """Whether a gateway keeps a resource of this name that the snapshot has not."""
@@ -83,6 +85,7 @@ def snapshot(
     listener_resources: dict[str, Resource] = {}
     cluster_resources: dict[str, Resource] = {}
     endpoint_resources: dict[str, Resource] = {}
+    leads_to: dict[str, frozenset[str]] = {}
     failed: dict[str, str] = {}
     for route in routes:
         try:
@@ -94,6 +97,7 @@ def snapshot(
         listener_resources |= listeners_of
         cluster_resources |= clusters_of
         endpoint_resources |= endpoints_of
+        leads_to |= dict.fromkeys(listeners_of, route.leads_to)
     if any(client_tokens.fetches(route) for route in routes):
         listener_resources[key_sets.NAME] = _resource(key_sets.listener())
         cluster_resources[key_sets.NAME] = _resource(key_sets.cluster())
@@ -114,6 +118,7 @@ def snapshot(
         },
         failed,
         kept,
+        {name: leads & endpoint_resources.keys() for name, leads in leads_to.items()},
     )
 
 

@@ -113,6 +113,13 @@ class Route:
         """The name of the cluster whose bound counts the service's upgraded connections."""
         return f"{self.key}/upgrades"
 
+    @property
+    def leads_to(self) -> frozenset[str]:
+        """The keys of the routes, and of their gRPC clusters, whose replicas answer requests."""
+        own = {self.key} if self.grpc_port is None else {self.key, self.grpc_key}
+        others = {key for key, _ in self.split} | {key for _, key in self.models}
+        return frozenset(own | others)
+
 
 def is_kept(name: str, kept: Collection[str]) -> bool:
     """Whether the name of a route, or of a part of it, is of a kept namespace or key."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import grpc
@@ -166,14 +167,20 @@ class XdsServer:
         return (self._relay.client(int(port)) if port.isdecimal() else None) or peer
 
     async def _responses(self, state: StreamState) -> AsyncIterator[bytes]:
-        """Yield the messages that a gateway needs, a few resources each."""
+        """Yield the messages that a gateway needs, a few resources each.
+
+        A gateway asks for the endpoints of a cluster when it has the cluster, and has no replica
+        until they are there. So a listener is sent after them: whoever connects finds replicas.
+        """
         for kind in SEND_ORDER:
             snapshot = self._snapshot
             if snapshot is None:
                 return
             published = snapshot.resources[kind]
             versions = {name: one.version for name, one in published.items()}
-            for part in state.delta(kind, versions, snapshot.keeps).parts(AT_ONCE):
+            leads_to = snapshot.leads_to if kind == "listeners" else {}
+            waits = partial(_waits, state, leads_to)
+            for part in state.delta(kind, versions, snapshot.keeps, waits).parts(AT_ONCE):
                 changed = {name: versions[name] for name in part.changed}
                 state.mark_sent(kind, changed, part.removed)
                 if kind == "clusters":
@@ -185,6 +192,11 @@ class XdsServer:
                     bodies.append((name, versions[name], body))
                     await asyncio.sleep(0)  # some milliseconds each, the first time
                 yield messages.answer(kind, bodies, part.removed, nonce=kind)
+
+
+def _waits(state: StreamState, leads_to: Mapping[str, Iterable[str]], name: str) -> bool:
+    """Whether endpoints that a listener leads to have not been sent."""
+    return not all(state.has("endpoints", one) for one in leads_to.get(name, ()))
 
 
 async def _receive(

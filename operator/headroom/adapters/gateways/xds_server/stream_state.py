@@ -80,8 +80,12 @@ class StreamState:
         kind: str,
         versions: Mapping[str, str],
         keeps: Callable[[str], bool] = lambda _: False,
+        waits: Callable[[str], bool] = lambda _: False,
     ) -> Delta:
-        """Return what to send so that the gateway has these versions, and what it `keeps`."""
+        """Return what to send so that the gateway has these versions, and what it `keeps`.
+
+        What `waits` is sent later.
+        """
         known = self._kinds.get(kind)
         if known is None:
             return Delta(changed=(), removed=())
@@ -90,12 +94,19 @@ class StreamState:
             changed=tuple(
                 name
                 for name in sorted(wanted)
-                if name in versions and known.versions.get(name) != versions[name]
+                if name in versions
+                and known.versions.get(name) != versions[name]
+                and not waits(name)
             ),
             removed=tuple(
                 sorted(one for one in known.versions if one not in versions and not keeps(one))
             ),
         )
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether the gateway has the resource in some version, or it is on its way."""
+        known = self._kinds.get(kind)
+        return known is not None and name in known.versions
 
     def mark_sent(self, kind: str, changed: Mapping[str, str], removed: Iterable[str]) -> None:
         """Record sent resources; a rejected one is not sent again until it changes."""
