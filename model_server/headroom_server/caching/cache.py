@@ -90,6 +90,7 @@ class Cache:
         keys, specs = self._keys, self._specs
         assert keys is not None
         key, levels = keys.key(request.work, request.owner), self._levels
+        tenant = request.line[0]
         kept = levels.remembered(key)
         if kept is not None:
             self._by_source[Source.MEMORY] += 1
@@ -101,11 +102,11 @@ class Cache:
         async def compute() -> Outputs:
             self._by_source[Source.COMPUTED] += 1
             outputs = await execute()
-            levels.keep(key, outputs, lambda key, one: encoded(key, one, specs))
+            levels.keep(key, outputs, lambda key, one: encoded(key, one, specs), tenant)
             return outputs
 
         wait = Bounded(request, self._clock)
-        steps = Steps(lambda: levels.stored(key, decode, wait), compute, wait)
+        steps = Steps(lambda: levels.stored(key, decode, tenant, wait), compute, wait)
         flight = key + repr(request.line).encode()
         outputs, source = await self._flights.value(flight, steps, request.work.size)
         if source is not Source.COMPUTED:

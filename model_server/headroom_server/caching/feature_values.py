@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 FORMAT = "headroom feature 1"
 KEY_BYTES = 32
 DIGEST_BYTES = 16
-ENTRY_BYTES = 512
+ENTRY_BYTES = 768
 """Memory of a feature in addition to its numbers."""
 MAX_VALUE_BYTES = 256 * 1024
 """Larger features are not kept: copying one takes more than a millisecond of the event loop."""

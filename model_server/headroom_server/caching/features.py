@@ -69,13 +69,13 @@ class FeatureCache:
             self._by_source[kind, Source.COMPUTED] += 1
             numbers = numbers_of(kind, await compute())
             if len(numbers) * numbers.itemsize <= MAX_VALUE_BYTES:
-                levels.keep(key, numbers, encoded)
+                levels.keep(key, numbers, encoded, feature_input.tenant)
             return numbers
 
         def decode(stored: bytes) -> Numbers | None:
             return decoded(key, kind, stored)
 
-        steps = Steps(lambda: levels.stored(key, decode), computed)
+        steps = Steps(lambda: levels.stored(key, decode, feature_input.tenant), computed)
         numbers, source = await self._flights.value(key, steps)
         if source is not Source.COMPUTED:
             self._by_source[kind, source] += 1

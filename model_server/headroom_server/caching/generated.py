@@ -25,7 +25,7 @@ FORMAT = "headroom generated 1"
 NUMBER = re.compile(r"\d+")
 KEY_BYTES = 32
 DIGEST_BYTES = 16
-ENTRY_BYTES = 512
+ENTRY_BYTES = 768
 TOKEN_BYTES = 96
 """Memory of a token: an object of the tuple, its number, its place."""
 ALTERNATIVE_BYTES = 128

@@ -72,8 +72,8 @@ class Similar(NamedTuple):
 class SimilarAnswers(Protocol):
     """Answers by embedding."""
 
-    def look(self, scope: bytes, numbers: Sequence[float], now_s: float) -> Similar:
-        """Return the answer to a similar question, if there is one."""
+    def look(self, scope: bytes, numbers: Sequence[float], now_s: float, tenant: str) -> Similar:
+        """Return the answer to a similar question, if there is one, or how to keep a new one."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -124,7 +124,7 @@ class GenerationCache:
         self._by_source[source] += 1
 
         def keep(answer: CachedAnswer) -> None:
-            self._levels.keep(question.key, answer, encoded)
+            self._levels.keep(question.key, answer, encoded, question.tenant)
             if keep_similar is not None:
                 keep_similar(answer)
 
@@ -137,7 +137,9 @@ class GenerationCache:
         kept = self._levels.remembered(key)
         if kept is not None:
             return Hit(kept, GeneratedSource.MEMORY), None
-        kept = await self._levels.stored(key, lambda stored: decoded(key, stored))
+        kept = await self._levels.stored(
+            key, lambda stored: decoded(key, stored), question.tenant
+        )
         if kept is not None:
             return Hit(kept, GeneratedSource.STORE), None
         if self._similar is None or question.scope is None:
@@ -146,7 +148,7 @@ class GenerationCache:
         numbers = await self._embedded(embed, question)
         if numbers is None:
             return None, None
-        found = answers.look(question.scope, numbers, self._clock())
+        found = answers.look(question.scope, numbers, self._clock(), question.tenant)
         if found.answer is None:
             return None, found.keep
         return Hit(found.answer, GeneratedSource.SEMANTIC, found.similarity), None

@@ -65,9 +65,16 @@ class Levels(Generic[V]):
         return self._memory.get(key, self._clock())
 
     async def stored(
-        self, key: bytes, decode: Callable[[bytes], V | None], wait: Wait = wait_forever
+        self,
+        key: bytes,
+        decode: Callable[[bytes], V | None],
+        tenant: str,
+        wait: Wait = wait_forever,
     ) -> V | None:
-        """Return what the second level has, and remember it; `wait` may end the look-up early."""
+        """Return what the second level has, and remember it for the tenant that asked.
+
+        `wait` may end the look-up early.
+        """
         store = self._store
         if store is None:
             return None
@@ -81,15 +88,19 @@ class Levels(Generic[V]):
             lookup.cancel()
         value = None if found is None else decode(found.value)
         if found is not None and value is not None:
-            self._remember(key, value, min(found.left_s, self._ttl_s))
+            self._remember(key, value, min(found.left_s, self._ttl_s), tenant)
         return value
 
-    def keep(self, key: bytes, value: V, encode: Callable[[bytes, V], bytes]) -> None:
-        """Keep a new value in both levels."""
-        self._remember(key, value, self._ttl_s)
+    def keep(
+        self, key: bytes, value: V, encode: Callable[[bytes, V], bytes], tenant: str
+    ) -> None:
+        """Keep a new value in both levels; its memory is its tenant's."""
+        self._remember(key, value, self._ttl_s, tenant)
         store = self._store
         if store is not None and store.enabled:
             store.put(key, encode(key, value), self._ttl_s)
 
-    def _remember(self, key: bytes, value: V, ttl_s: float) -> None:
-        self._memory.put(key, CachedValue(value, self._size_of(value), self._clock() + ttl_s))
+    def _remember(self, key: bytes, value: V, ttl_s: float, tenant: str) -> None:
+        now_s = self._clock()
+        kept = CachedValue(value, self._size_of(value), now_s + ttl_s, tenant)
+        self._memory.put(key, kept, now_s)

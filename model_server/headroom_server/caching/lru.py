@@ -1,23 +1,25 @@
-"""An LRU cache bounded in bytes and in age. Pure."""
+"""A cache bounded in bytes and in age, shared by tenants. Pure."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Generic, NamedTuple, TypeVar
+
+from headroom_server.scheduling.eviction_order import EvictionOrder
 
 V = TypeVar("V")
 
 
 class CachedValue(NamedTuple, Generic[V]):
-    """A value, its size in bytes, and when it expires."""
+    """A value, its size in bytes, when it expires, and the tenant whose request computed it."""
 
     value: V
     size: int
     until_s: float
+    tenant: str = ""
 
 
 class Lru(Generic[V]):
-    """At most `max_bytes` at any time.
+    """At most `max_bytes` at any time; which values make room: `scheduling/eviction_order.py`.
 
     Expired values are found on lookup; until then they count towards the limit and are evicted in
     turn.
@@ -25,7 +27,8 @@ class Lru(Generic[V]):
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[bytes, CachedValue[V]] = OrderedDict()
+        self._kept: dict[bytes, CachedValue[V]] = {}
+        self._order: EvictionOrder[bytes] = EvictionOrder(max_bytes)
         self.size = 0
         """Current size in bytes."""
         self.evicted = 0
@@ -43,21 +46,26 @@ class Lru(Generic[V]):
         if kept.until_s <= now_s:
             self._drop(key)
             return None
-        self._kept.move_to_end(key)
+        self._order.use(key)
         return kept.value
 
-    def put(self, key: bytes, kept: CachedValue[V]) -> None:
+    def put(self, key: bytes, kept: CachedValue[V], now_s: float) -> None:
         """Store a value in place of the key's previous one, unless it exceeds the limit."""
         self._drop(key)
         if kept.size > self._max_bytes:
             return
         while self.size + kept.size > self._max_bytes:
-            self.size -= self._kept.popitem(last=False)[1].size
+            oldest = self._order.oldest()
+            expired = self._kept[oldest].until_s <= now_s
+            self._drop(oldest if expired else self._order.next_for(kept.tenant))
             self.evicted += 1
         self._kept[key] = kept
+        self._order.take(kept.tenant, kept.size)
+        self._order.keep(key, kept.tenant)
         self.size += kept.size
 
     def _drop(self, key: bytes) -> None:
         kept = self._kept.pop(key, None)
         if kept is not None:
+            self._order.give_back(self._order.remove(key), kept.size)
             self.size -= kept.size

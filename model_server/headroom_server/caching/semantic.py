@@ -1,12 +1,12 @@
 """Answers to similar questions: by scope (what must be equal), then by cosine. Pure.
 
 A scope is a tenant, a model and everything of a request but its last text. Entries leave when they
-are old, and in the order of their last use when they are too many, or too large together.
+are old, and in the order of `scheduling/eviction_order.py` when they are too many, or too large
+together.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from headroom_server.caching.generated import CachedAnswer, size_of
 from headroom_server.caching.generation_cache import Similar
 from headroom_server.caching.similarity import SimilarVectors, Vector, unit
+from headroom_server.scheduling.eviction_order import EvictionOrder
 
 SCOPE_BYTES = 1024
 """Memory of a scope's objects. Nearly every question with numbers has a scope of its own."""
@@ -65,16 +66,15 @@ class SemanticAnswers:
     def __init__(self, bounds: SemanticBounds) -> None:
         self._bounds = bounds
         self._scopes: dict[bytes, _Scope] = {}
-        self._used: OrderedDict[int, _Entry] = OrderedDict()
-        """By identity, the one that was not used for longest first."""
+        self._order: EvictionOrder[_Entry] = EvictionOrder(bounds.max_bytes)
         self.size = 0
         """Bytes of all entries."""
 
     def __len__(self) -> int:
         """Return the number of entries."""
-        return len(self._used)
+        return len(self._order)
 
-    def look(self, scope: bytes, numbers: Sequence[float], now_s: float) -> Similar:
+    def look(self, scope: bytes, numbers: Sequence[float], now_s: float, tenant: str) -> Similar:
         """Return the answer to a similar question, or how to keep a new one."""
         vector = unit(numbers)
         if vector is None:
@@ -82,7 +82,7 @@ class SemanticAnswers:
         found = self.find(scope, vector, now_s)
         if found is not None:
             return Similar(found.answer, found.similarity, None)
-        return Similar(None, 0.0, partial(self.put, scope, vector, now_s))
+        return Similar(None, 0.0, partial(self.put, scope, vector, now_s, tenant=tenant))
 
     def find(self, scope: bytes, vector: Vector, now_s: float) -> SimilarAnswer | None:
         """Return the answer to the most similar question, if it is similar enough."""
@@ -93,13 +93,15 @@ class SemanticAnswers:
         while (nearest := found.vectors.nearest(vector, least)) is not None:
             entry = found.entries[nearest.row]
             if entry.until_s > now_s:
-                self._used.move_to_end(id(entry))
+                self._order.use(entry)
                 return SimilarAnswer(entry.answer, min(1.0, nearest.similarity))
             self._remove(entry)
         return None
 
-    def put(self, scope: bytes, vector: Vector, now_s: float, answer: CachedAnswer) -> None:
-        """Keep an answer, unless it alone is too large."""
+    def put(
+        self, scope: bytes, vector: Vector, now_s: float, answer: CachedAnswer, *, tenant: str
+    ) -> None:
+        """Keep an answer of a tenant, unless it alone is too large."""
         size = size_of(answer) + NUMBER_BYTES * vector.size + SCOPE_BYTES
         if size > self._bounds.max_bytes:
             return
@@ -109,17 +111,20 @@ class SemanticAnswers:
                 self._remove(old)
             found = self._scopes[scope] = _Scope(vector.size)
         entries, most = self._bounds.entries, self._bounds.max_bytes
-        while len(self._used) >= entries or self.size + size > most:
-            self._remove(next(iter(self._used.values())))
+        while len(self) >= entries or self.size + size > most:
+            oldest = self._order.oldest()
+            expired = oldest.until_s <= now_s
+            self._remove(oldest if expired else self._order.next_for(tenant))
         found = self._scopes.setdefault(scope, found)
         row = found.vectors.add(vector)
         entry = _Entry(scope, row, answer, size, now_s + self._bounds.ttl_s)
         found.entries.append(entry)
         self.size += size
-        self._used[id(entry)] = entry
+        self._order.take(tenant, size)
+        self._order.keep(entry, tenant)
 
     def _remove(self, entry: _Entry) -> None:
-        del self._used[id(entry)]
+        self._order.give_back(self._order.remove(entry), entry.size)
         self.size -= entry.size
         found = self._scopes[entry.scope]
         moved = found.vectors.remove(entry.row)

@@ -19,7 +19,7 @@ from headroom_server.tensors import TensorSpec
 from headroom_server.typed_arrays import Numbers
 
 DIGEST_BYTES = 16
-ENTRY_BYTES = 512
+ENTRY_BYTES = 768
 """Memory of a cached answer in addition to its tensors: key, mapping, tuple, LRU links."""
 TENSOR_BYTES = 128
 """Memory of a tensor in addition to its numbers."""

@@ -112,8 +112,8 @@ def tokenized(
     """
     prompt = only_prompt(call, text)
     assert prompt is not None
-    added = prompt.special if special is None else special
-    tokens = [*text.tokenizer.encode(prompt.text, special=added)]
+    added = prompt if special is None else prompt._replace(special=special)
+    tokens = [*added.tokens(text)]
     return orjson.dumps(
         {
             "count": len(tokens),

@@ -33,27 +33,46 @@ def two(a: list[float], b: list[int], length: int = 0) -> Work:
 def test_lru_evicts_least_recently_used_within_byte_limit() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
     for key in (b"a", b"b", b"c"):
-        lru.put(key, CachedValue(key.decode(), 10, 100.0))
+        lru.put(key, CachedValue(key.decode(), 10, 100.0), 0.0)
     assert lru.get(b"a", 0.0) == "a"
-    lru.put(b"d", CachedValue("d", 15, 100.0))  # 45 of 30: b and c, used before a, go
+    lru.put(b"d", CachedValue("d", 15, 100.0), 0.0)  # 45 of 30: b and c, used before a, go
     assert [lru.get(key, 0.0) for key in (b"a", b"b", b"c", b"d")] == ["a", None, None, "d"]
     assert (lru.size, len(lru), lru.evicted) == (25, 2, 2)
 
 
 def test_lru_value_expires_and_is_replaced() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
-    lru.put(b"a", CachedValue("old", 10, 5.0))
+    lru.put(b"a", CachedValue("old", 10, 5.0), 0.0)
     assert (lru.get(b"a", 4.9), lru.get(b"a", 5.0), lru.size) == ("old", None, 0)
-    lru.put(b"a", CachedValue("old", 10, 5.0))
-    lru.put(b"a", CachedValue("new", 20, 9.0))
+    lru.put(b"a", CachedValue("old", 10, 5.0), 0.0)
+    lru.put(b"a", CachedValue("new", 20, 9.0), 0.0)
     assert (lru.get(b"a", 8.0), lru.size, lru.evicted) == ("new", 20, 0)
 
 
 def test_lru_value_above_the_limit_is_not_stored() -> None:
     lru: Lru[str] = Lru(max_bytes=30)
-    lru.put(b"a", CachedValue("a", 10, 5.0))
-    lru.put(b"b", CachedValue("b", 31, 5.0))
+    lru.put(b"a", CachedValue("a", 10, 5.0), 0.0)
+    lru.put(b"b", CachedValue("b", 31, 5.0), 0.0)
     assert (lru.get(b"a", 0.0), lru.get(b"b", 0.0)) == ("a", None)
+
+
+def test_new_values_of_a_tenant_leave_another_what_it_uses() -> None:
+    lru: Lru[int] = Lru(max_bytes=100)
+    lru.put(b"steady", CachedValue(1, 10, 1e9, "steady"), 0.0)
+    for number in range(1000):
+        lru.put(number.to_bytes(4), CachedValue(number, 10, 1e9, "flood"), 0.0)
+        if number % 20 == 0:
+            assert lru.get(b"steady", 0.0) == 1
+    assert (lru.size, len(lru)) == (100, 10)
+
+
+def test_expired_value_of_another_tenant_makes_room_at_once() -> None:
+    lru: Lru[int] = Lru(max_bytes=30)
+    lru.put(b"old", CachedValue(0, 10, 5.0, "small"), 0.0)
+    for key in (b"a", b"b"):
+        lru.put(key, CachedValue(1, 10, 9.0, "large"), 4.0)
+    lru.put(b"c", CachedValue(2, 10, 9.0, "large"), 5.0)
+    assert [lru.get(key, 5.0) is None for key in (b"old", b"a", b"b", b"c")] == [True] + [False] * 3
 
 
 @settings(max_examples=200)
@@ -83,7 +102,7 @@ def test_lru_behaves_like_a_list_in_order_of_use(
             model += [known] if fresh and known else []
             assert lru.get(key, now_s) == (known[1] if fresh and known else None)
         else:
-            lru.put(key, CachedValue(size, size, now_s + 5))
+            lru.put(key, CachedValue(size, size, now_s + 5), now_s)
             model.append((key, size, now_s + 5))
             while sum(one[1] for one in model) > 20:
                 model.pop(0)
@@ -98,7 +117,7 @@ def test_cache_size_covers_held_memory() -> None:
     for index in range(count):
         outputs: dict[str, Numbers] = {"y": array("f", bytes(400)), "z": array("q", bytes(80))}
         key = index.to_bytes(32, "little")
-        lru.put(key, CachedValue(outputs, size_of(outputs), float(index)))
+        lru.put(key, CachedValue(outputs, size_of(outputs), float(index)), 0.0)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert 0.7 * lru.size < grown < lru.size

@@ -167,7 +167,7 @@ def semantic(entries: int = 3, ttl_s: float = 10.0, max_bytes: int = 1 << 20) ->
 def test_a_similar_question_of_the_same_scope_has_an_answer() -> None:
     answers, (vector,) = semantic(), rows(1)
     near = at_cosine(vector, 0.95, np.random.default_rng(3))
-    answers.put(b"a", vector, 0.0, ANSWER)
+    answers.put(b"a", vector, 0.0, ANSWER, tenant="")
 
     found = answers.find(b"a", near, 1.0)
 
@@ -179,7 +179,7 @@ def test_a_similar_question_of_the_same_scope_has_an_answer() -> None:
 
 def test_an_old_answer_is_gone() -> None:
     answers, (vector,) = semantic(), rows(1)
-    answers.put(b"a", vector, 0.0, ANSWER)
+    answers.put(b"a", vector, 0.0, ANSWER, tenant="")
 
     assert answers.find(b"a", vector, 10.5) is None
     assert len(answers) == 0
@@ -188,9 +188,9 @@ def test_an_old_answer_is_gone() -> None:
 def test_the_answer_that_was_not_used_for_longest_makes_room() -> None:
     answers, vectors = semantic(entries=3), rows(4)
     for number, vector in enumerate(vectors[:3]):
-        answers.put(b"%d" % (number % 2), vector, 0.0, ANSWER)
+        answers.put(b"%d" % (number % 2), vector, 0.0, ANSWER, tenant="")
     answers.find(b"0", vectors[0], 0.0)
-    answers.put(b"0", vectors[3], 0.0, OTHER)
+    answers.put(b"0", vectors[3], 0.0, OTHER, tenant="")
 
     assert len(answers) == 3
     assert answers.find(b"1", vectors[1], 0.0) is None
@@ -198,15 +198,24 @@ def test_the_answer_that_was_not_used_for_longest_makes_room() -> None:
         assert answers.find(b"0", vectors[row], 0.0) is not None
 
 
+def test_new_questions_of_a_tenant_leave_another_its_answers() -> None:
+    answers, vectors = semantic(entries=4), rows(40)
+    answers.put(b"steady", vectors[0], 0.0, ANSWER, tenant="steady")
+    for vector in vectors[1:]:
+        answers.put(b"flood", vector, 0.0, OTHER, tenant="flood")
+        assert answers.find(b"steady", vectors[0], 0.0) is not None
+    assert len(answers) == 4
+
+
 @pytest.mark.parametrize("tokens", [1, 1000])
 def test_answers_of_many_scopes_take_no_more_than_their_bytes(tokens: int) -> None:
     answers, vectors = semantic(10_000, max_bytes=1 << 20), rows(300)
-    answers.put(b"", vectors[0], 0.0, ANSWER)  # what all scopes share
+    answers.put(b"", vectors[0], 0.0, ANSWER, tenant="")  # what all scopes share
     tracemalloc.start()
     try:
         for number, vector in enumerate(vectors):
             answer = (CachedChoice((SampledToken(number),) * tokens, FinishReason.STOP),)
-            answers.put(b"%d" % number, vector, 0.0, answer)
+            answers.put(b"%d" % number, vector, 0.0, answer, tenant="")
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -228,10 +237,10 @@ def test_vectors_give_back_the_room_of_those_that_left() -> None:
 
 def test_another_embedding_model_starts_with_an_empty_index() -> None:
     answers = semantic()
-    answers.put(b"a", rows(1, 8)[0], 0.0, ANSWER)
+    answers.put(b"a", rows(1, 8)[0], 0.0, ANSWER, tenant="")
 
     assert answers.find(b"a", rows(1, 16)[0], 0.0) is None
-    answers.put(b"a", rows(1, 16)[0], 0.0, OTHER)
+    answers.put(b"a", rows(1, 16)[0], 0.0, OTHER, tenant="")
     assert len(answers) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from headroom_server.errors import QueueFullError
-from headroom_server.generation.text import grammar
+from headroom_server.generation.text import constraint_memory
+from headroom_server.generation.text.constraint_owner import Owner
 from headroom_server.generation.text.constraint_trial import QUICK, ConstraintTrial
 from headroom_server.generation.text.constraint_work import MOST_S, PER_TOKEN_S, ConstraintWork
 from headroom_server.generation.text.grammar import GuidanceGrammars
@@ -146,16 +148,49 @@ class Costs:
 
 def test_constraints_in_use_are_bounded_by_their_memory() -> None:
     grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
-    running = [grammars.compile("regex", letter * 50) for letter in "abc"]
-    assert grammars.in_use_bytes == 150 << 20
+    running = [grammars.compile("regex", letter * 40) for letter in "abc"]
+    assert grammars.in_use_bytes == 120 << 20
     with pytest.raises(QueueFullError):
-        grammars.compile("regex", "d" * 50)
-    again = [grammars.compile("regex", "a" * 50) for _ in range(128)]
-    assert grammars.in_use_bytes == 150 << 20
+        grammars.compile("regex", "d" * 40)
+    again = [grammars.compile("regex", "a" * 40) for _ in range(128)]
+    assert grammars.in_use_bytes == 120 << 20
     running.clear()
     again.clear()
-    grammars.compile("regex", "d" * 50)
-    assert grammars.in_use_bytes <= grammar.KEPT_BYTES
+    grammars.compile("regex", "d" * 40)
+    assert grammars.in_use_bytes <= constraint_memory.KEPT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("attackers", "left"),
+    [
+        pytest.param([Owner("10.0.0.1", "loud")], 64, id="a tenant, behind the same gateway"),
+        pytest.param([Owner("10.0.0.2", str(one)) for one in range(50)], 32, id="made-up tenants"),
+    ],
+)
+def test_constraints_in_use_of_others_leave_room(attackers: list[Owner], left: int) -> None:
+    """Before, all others got 429 while the answers of one tenant lasted."""
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
+    running = []
+    for number in range(300):
+        with contextlib.suppress(QueueFullError):
+            owner = attackers[number % len(attackers)]
+            running.append(grammars.compile("regex", f"{number:04}", owner=owner))
+    assert len(running) > 30
+    quiet = Owner("10.0.0.1", "quiet")
+    running.append(grammars.compile("regex", "q" * left, owner=quiet))
+    with pytest.raises(QueueFullError):
+        grammars.compile("regex", "r" * 200, owner=quiet)
+
+
+def test_kept_constraints_of_others_are_not_compiled_again() -> None:
+    grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
+    quiet, loud = Owner("10.0.0.1", "quiet"), Owner("10.0.0.1", "loud")
+    grammars.compile("choice", '["quiet"]', owner=quiet)
+    for number in range(300):
+        with contextlib.suppress(QueueFullError):
+            grammars.compile("regex", f"{number:040}", owner=loud)
+            grammars.compile("regex", f"{number}", owner=loud)
+    assert grammars.known("choice", '["quiet"]') is not None
 
 
 class HeldTrial:

@@ -8,22 +8,18 @@ from collections import OrderedDict
 from collections.abc import Collection
 from hashlib import blake2b
 from typing import Protocol
-from weakref import WeakValueDictionary, finalize
+from weakref import finalize
 
-from llguidance import LLMatcher, LLTokenizer
+from llguidance import LLTokenizer
 
-from headroom_server.errors import QueueFullError
 from headroom_server.generation.text.constraint_compiler import compiled, tokenizer_of
+from headroom_server.generation.text.constraint_memory import CompiledConstraint, ConstraintMemory
+from headroom_server.generation.text.constraint_owner import UNNAMED, Owner
 from headroom_server.generation.text.constraint_work import ConstraintWork, Work
 from headroom_server.generation.token_grammar import TooComplexError
 
-MOST_COMPILED = 64
 MOST_REFUSED = 4096
 """Constraints of which is remembered that they take long."""
-KEPT_BYTES = 64 << 20
-"""Constraints kept compiled: clients repeat the same schema."""
-IN_USE_BYTES = 192 << 20
-"""Memory of different constraints together, kept or of requests that wait or run."""
 
 
 class Trial(Protocol):
@@ -66,23 +62,10 @@ class _QuickTrial:
             raise
 
 
-class _Compiled:
-    """A compiled constraint, and the memory that it takes."""
-
-    __slots__ = ("__weakref__", "cost_bytes", "exhausted", "matcher")
-
-    def __init__(self, matcher: LLMatcher, cost_bytes: int) -> None:
-        self.matcher = matcher
-        self.cost_bytes = cost_bytes
-        self.exhausted = False
-        """Its answers have made as many states as it may have: a further answer would end at
-        once."""
-
-
 class GuidanceGrammar:
     """One answer's grammar; see `TokenGrammar`. One that takes too much work allows no token."""
 
-    def __init__(self, of: _Compiled, work: ConstraintWork) -> None:
+    def __init__(self, of: CompiledConstraint, work: ConstraintWork) -> None:
         self._of = of  # counts as in use
         self._matcher = of.matcher.deep_copy()
         self._work = work.begun()
@@ -136,9 +119,7 @@ class GuidanceGrammars:
         self._eos = frozenset(eos_tokens)
         self._quick, self._slow = _Lane(_QuickTrial(quick)), _Lane(slow)
         self._tokenizer: LLTokenizer | None = None
-        self._kept: OrderedDict[tuple[str, str], _Compiled] = OrderedDict()
-        self._in_use: WeakValueDictionary[tuple[str, str], _Compiled] = WeakValueDictionary()
-        self._compiling_bytes = 0
+        self._memory = ConstraintMemory()
         self._lock = threading.Lock()
         """Protects what is compiled; held for microseconds."""
         self._work = ConstraintWork()
@@ -146,14 +127,13 @@ class GuidanceGrammars:
     def known(self, kind: str, text: str) -> GuidanceGrammar | None:
         """Return a new grammar if the constraint is compiled, without waiting for another one."""
         with self._lock:
-            found = self._in_use.get((kind, text))
-            if found is None or found.exhausted:
-                return None
-            self._keep((kind, text), found)
-        return GuidanceGrammar(found, self._work)
+            found = self._memory.find((kind, text))
+        return None if found is None else GuidanceGrammar(found, self._work)
 
-    def compile(self, kind: str, text: str, *, quick: bool = False) -> GuidanceGrammar:
-        """Return a new grammar.
+    def compile(
+        self, kind: str, text: str, *, quick: bool = False, owner: Owner = UNNAMED
+    ) -> GuidanceGrammar:
+        """Return a new grammar, whose memory is its owner's.
 
         Raises:
             TooComplexError: compiling takes too much, if `quick` more than ordinary constraints.
@@ -163,39 +143,25 @@ class GuidanceGrammars:
         lane = self._quick if quick else self._slow
         with lane.lock:
             return self.known(kind, text) or GuidanceGrammar(
-                self._new(kind, text, lane.trial), self._work
+                self._new(kind, text, lane.trial, owner), self._work
             )
 
     @property
     def in_use_bytes(self) -> int:
         """Memory of all different constraints."""
-        return self._compiling_bytes + sum(one.cost_bytes for one in self._in_use.values())
+        return self._memory.bytes
 
-    def _new(self, kind: str, text: str, trial: Trial) -> _Compiled:
+    def _new(self, kind: str, text: str, trial: Trial, owner: Owner) -> CompiledConstraint:
         cost_bytes = trial.cost_bytes(kind, text)
         with self._lock:
-            if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
-                self._kept.clear()
-            if self.in_use_bytes + cost_bytes > IN_USE_BYTES:
-                raise QueueFullError(
-                    "constraints in use take too much memory; retry", retry_after_s=1
-                )
-            self._compiling_bytes += cost_bytes
+            self._memory.reserve(owner, cost_bytes)
         try:
             if self._tokenizer is None:
                 self._tokenizer = tokenizer_of(self._json, self._eos)
-            made = _Compiled(compiled(self._tokenizer, kind, text), cost_bytes)
+            made = CompiledConstraint(compiled(self._tokenizer, kind, text), cost_bytes, owner)
         finally:
             with self._lock:
-                self._compiling_bytes -= cost_bytes
+                self._memory.release(owner, cost_bytes)
         with self._lock:
-            self._in_use[kind, text] = made
-            self._keep((kind, text), made)
+            self._memory.add((kind, text), made)
         return made
-
-    def _keep(self, name: tuple[str, str], one: _Compiled) -> None:
-        kept = self._kept
-        kept[name] = one
-        kept.move_to_end(name)
-        while len(kept) > MOST_COMPILED or sum(of.cost_bytes for of in kept.values()) > KEPT_BYTES:
-            kept.popitem(last=False)

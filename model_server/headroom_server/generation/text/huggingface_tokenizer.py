@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import orjson
 from tokenizers import Tokenizer as LibraryTokenizer
 
+from headroom_server.generation.text.special_names import SpecialNames
 from headroom_server.generation.text.tokenizer import ByteDetokenizer, Detokenizer, TokenBytes
 
 REPLACEMENT = "\ufffd"
@@ -20,9 +21,13 @@ class HuggingFaceTokenizer:
     def __init__(self, library: LibraryTokenizer, eos_tokens: Iterable[int]) -> None:
         self.library = library
         self.eos_tokens = frozenset(eos_tokens)
-        self._special = {
-            token for token, added in library.get_added_tokens_decoder().items() if added.special
+        special = {
+            token: added.content
+            for token, added in library.get_added_tokens_decoder().items()
+            if added.special
         }
+        self._special = special.keys()
+        self.special_names = SpecialNames(special.values())
         self._bytes = _byte_table(library, self._special)
 
     def encode(self, text: str, *, special: bool) -> Sequence[int]:
@@ -96,7 +101,7 @@ class WindowDetokenizer:
         return str(self._library.decode(list(tokens), skip_special_tokens=True)) if tokens else ""
 
 
-def _byte_table(library: LibraryTokenizer, special: set[int]) -> TokenBytes | None:
+def _byte_table(library: LibraryTokenizer, special: Collection[int]) -> TokenBytes | None:
     """Return each token's bytes if the decoder is byte-level, else None."""
     decoder = orjson.loads(library.to_str())["decoder"]
     if decoder is None or decoder["type"] != "ByteLevel":

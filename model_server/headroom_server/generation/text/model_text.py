@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headroom_server.generation.text.chat import ChatFormat
+from headroom_server.generation.text.constraint_owner import UNNAMED, Owner
 from headroom_server.generation.text.tokenizer import Tokenizer
 from headroom_server.generation.text.tool_calls import ToolStyle
 from headroom_server.generation.token_grammar import TokenGrammar
@@ -20,15 +21,18 @@ class Grammars(Protocol):
         Takes microseconds, also while another thread compiles.
         """
 
-    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
+    def compile(
+        self, kind: str, text: str, *, quick: bool = False, owner: Owner = UNNAMED
+    ) -> TokenGrammar:
         """Return a new grammar: `json_schema`, `json_object`, `regex`, `grammar` or `choice`.
 
-        `quick`: give up one that takes more than ordinary ones. Calls of both kinds wait for none
+        Its memory is its owner's. `quick`: give up one that takes more than ordinary ones. Calls of both kinds wait for none
         of the other.
 
         Raises:
             TooComplexError: compiling takes too much time or memory.
             ValueError: the constraint is invalid; the message is for clients.
+            QueueFullError: the constraints in use leave too little memory for this owner.
         """
 
 

@@ -6,6 +6,8 @@ import codecs
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from headroom_server.generation.text.special_names import SpecialNames
+
 
 class Detokenizer(Protocol):
     """Turns the tokens of one answer into text, piece by piece.
@@ -26,6 +28,8 @@ class Tokenizer(Protocol):
 
     eos_tokens: frozenset[int]
     """Tokens that end an answer."""
+    special_names: SpecialNames
+    """Names that `encode` makes special tokens of, wherever they stand."""
 
     def encode(self, text: str, *, special: bool) -> Sequence[int]:
         """Return a text's tokens; `special`: with those that begin a sequence (BOS)."""
@@ -90,6 +94,7 @@ class ByteTokenizer:
 
     def __init__(self) -> None:
         self.eos_tokens = frozenset({BYTE_EOS})
+        self.special_names = SpecialNames(())
         self._bytes = TokenBytes({value: bytes((value,)) for value in range(BYTE_TOKENS)})
 
     def encode(self, text: str, *, special: bool) -> Sequence[int]:

@@ -41,12 +41,12 @@ def question_of(
     if not repeatable(requests):
         return None
     stops = call.choices.stops
-    key = key_of(identity, requests, stops, prompts=True)
+    key, tenant = key_of(identity, requests, stops, prompts=True), requests[0].tenant
     text = _last_text(call)
     if text is None:
-        return Question(key)
+        return Question(key, tenant=tenant)
     common = key_of(identity, requests, stops, prompts=False)
-    return Question(key, scope_of(common, _context(call), text), text, requests[0].tenant)
+    return Question(key, scope_of(common, _context(call), text), text, tenant)
 
 
 def _last_text(call: Call) -> str | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
+from headroom_server.generation.text.constraint_owner import Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.bodies.parameters import (
@@ -49,8 +50,8 @@ def known(call: Call, count: int, text: ModelText) -> Compiled | None:
     return Compiled(tuple(grammars), (kind, form))
 
 
-def compiled(call: Call, count: int, text: ModelText, *, quick: bool) -> Compiled:
-    """Return a grammar for each of `count` choices of a constrained call; may take seconds.
+def compiled(call: Call, count: int, text: ModelText, owner: Owner, *, quick: bool) -> Compiled:
+    """Return a grammar for each of `count` choices of an owner's call; may take seconds.
 
     Raises:
         TooComplexError: `quick`, and compiling takes more than ordinary constraints do.
@@ -63,7 +64,7 @@ def compiled(call: Call, count: int, text: ModelText, *, quick: bool) -> Compile
             field, f"{field} must be omitted: this server cannot constrain answers"
         )
     try:
-        grammars = tuple(text.grammars.compile(kind, form, quick=quick) for _ in range(count))
+        grammars = tuple(text.grammars.compile(kind, form, quick=quick, owner=owner) for _ in range(count))
     except ValueError as error:
         if quick and isinstance(error, TooComplexError):
             raise

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from headroom_server.caching.feature_values import FeatureInput, FeatureKind
 from headroom_server.caching.features import FeatureCache
 from headroom_server.connection import Connection
+from headroom_server.generation.text.constraint_owner import Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall
@@ -101,7 +102,8 @@ class PromptEncoder:
         self, call: Call, count: int, connection: Connection, tenant: str
     ) -> Compiled:
         """Compile a constraint, at first within the bounds of ordinary ones."""
-        work = partial(compiled, call, count, self._text)
+        owner = Owner(connection.client, tenant)
+        work = partial(compiled, call, count, self._text, owner)
         try:
             return await self._compiling.run(connection, tenant, partial(work, quick=True))
         except TooComplexError:
@@ -142,9 +144,9 @@ class PromptEncoder:
         prompt = await self.run(render, connection, tenant) if chat else render()
         if prompt is None:
             return None
-        identity = f"{self._identity} {prompt.special}"
+        identity = f"{self._identity} {prompt.special} {prompt.rendered}"
         feature_input = FeatureInput(FeatureKind.TOKENS, identity, tenant, prompt.text)
-        encode = partial(self._text.tokenizer.encode, prompt.text, special=prompt.special)
+        encode = partial(prompt.tokens, self._text)
         return tuple(
             await features.feature(feature_input, lambda: self.run(encode, connection, tenant))
         )

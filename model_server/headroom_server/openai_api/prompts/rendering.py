@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headroom_server.generation.text.model_text import ModelText
+from headroom_server.generation.text.special_names import pieces
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall, ToolUse
 from headroom_server.openai_api.errors import InvalidFieldError
 
@@ -24,6 +25,17 @@ class PromptText(NamedTuple):
     text: str
     special: bool
     """Whether the tokenizer adds its special tokens."""
+    rendered: bool = False
+    """Whether it is of messages, in which names of special tokens are cut."""
+
+    def tokens(self, text: ModelText) -> Sequence[int]:
+        """Tokenize it."""
+        encode = text.tokenizer.encode
+        first, *others = pieces(self.text) if self.rendered else (self.text,)
+        tokens = encode(first, special=self.special)
+        if not others:
+            return tokens
+        return [*tokens, *(token for one in others for token in encode(one, special=False))]
 
 
 def only_prompt(call: Call, text: ModelText) -> PromptText | None:
@@ -33,7 +45,7 @@ def only_prompt(call: Call, text: ModelText) -> PromptText | None:
         InvalidRequestError: the messages cannot be rendered.
     """
     if isinstance(call, ChatCall):
-        return PromptText(_chat_prompt(call, text), special=False)
+        return _chat_prompt(call, text)
     prompt, *others = call.prompts
     if others or not isinstance(prompt, str):
         return None
@@ -47,7 +59,7 @@ def tokens_of(call: Call, text: ModelText) -> Prompts:
         InvalidRequestError: the messages cannot be rendered.
     """
     if isinstance(call, ChatCall):
-        return (tuple(text.tokenizer.encode(_chat_prompt(call, text), special=False)),)
+        return (tuple(_chat_prompt(call, text).tokens(text)),)
     return tuple(
         tuple(text.tokenizer.encode(one, special=call.special_tokens))
         if isinstance(one, str)
@@ -56,7 +68,7 @@ def tokens_of(call: Call, text: ModelText) -> Prompts:
     )
 
 
-def _chat_prompt(call: ChatCall, text: ModelText) -> str:
+def _chat_prompt(call: ChatCall, text: ModelText) -> PromptText:
     if text.chat is None:
         raise InvalidFieldError(
             "messages",
@@ -67,12 +79,14 @@ def _chat_prompt(call: ChatCall, text: ModelText) -> str:
         raise InvalidFieldError(
             "tools", "tools must be omitted: this model's chat template does not describe tools"
         )
-    return text.chat.render(
-        call.messages,
-        tools=described,
+    as_text = text.tokenizer.special_names.as_text
+    rendered = text.chat.render(
+        as_text(call.messages),
+        tools=as_text(described),
         add_generation_prompt=call.add_generation_prompt,
-        options=call.template_options,
+        options=as_text(call.template_options),
     )
+    return PromptText(rendered, special=False, rendered=True)
 
 
 def _described(tools: ToolUse | None) -> Sequence[Mapping[str, Any]] | None:

@@ -51,6 +51,22 @@ def test_least_recently_used_block_is_evicted_first() -> None:
     assert (pool.find(A), pool.find(B)) == (first, None)
 
 
+def test_prompts_of_one_tenant_leave_another_its_prefix() -> None:
+    memory = KeyValueMemory(12, SIZE, caching=True)
+    hits = 0
+    memory.release(computed(memory, sequence(0, range(4 * SIZE), tenant="steady")))
+    for turn in range(1, 100):
+        for part in range(4):
+            new = 1000 * turn + 100 * part
+            prompt = range(new, new + 2 * SIZE)
+            memory.release(computed(memory, sequence(turn, prompt, tenant="flood")))
+        steady = computed(memory, sequence(turn, range(4 * SIZE), tenant="steady"))
+        hits += len(memory.prefix(steady))
+        memory.release(steady)
+    assert hits == 99 * 3, "all blocks of its prompt but the last, each time"
+    assert memory.pool.available == 12
+
+
 def test_end_of_a_prompt_is_evicted_before_its_beginning() -> None:
     pool = BlockPool(3)
     pool.release(taken(pool, A, B, C))

@@ -6,19 +6,31 @@ A block is in exactly one state:
 |------------|------------|---------------------------------------------------------------|
 | free       | 0          | none                                                          |
 | used       | 1 or more  | of the sequences that hold it; shared ones are full           |
-| cached     | 0          | a full block that a later prompt may begin with; evicted LRU  |
+| cached     | 0          | a full block that a later prompt may begin with               |
+
+A block belongs to the tenant that took it; which cached one goes: `scheduling/eviction_order.py`.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+
+from headroom_server.scheduling.eviction_order import EvictionOrder
 
 
 class BlockPool:
     """Block numbers 0 to `total` - 1. `caching`: keep full blocks after their last release."""
 
-    __slots__ = ("_by_digest", "_cached", "_digests", "_free", "_references", "caching", "total")
+    __slots__ = (
+        "_by_digest",
+        "_cached",
+        "_digests",
+        "_free",
+        "_references",
+        "_tenants",
+        "caching",
+        "total",
+    )
 
     def __init__(self, total: int, *, caching: bool = True) -> None:
         """Raise ValueError without blocks."""
@@ -30,8 +42,10 @@ class BlockPool:
         self._references = [0] * total
         self._digests: list[bytes | None] = [None] * total
         self._by_digest: dict[bytes, int] = {}
-        self._cached: OrderedDict[int, None] = OrderedDict()
-        """Unreferenced blocks with a digest, least recently used first."""
+        self._cached: EvictionOrder[int] = EvictionOrder(total)
+        """Unreferenced blocks with a digest."""
+        self._tenants = [""] * total
+        """Who took each block that is not free."""
 
     @property
     def available(self) -> int:
@@ -48,18 +62,21 @@ class BlockPool:
         """Blocks that sequences hold."""
         return self.total - self.available
 
-    def take(self) -> int | None:
-        """Return one block with one reference, evicting the least recently used; None if none."""
+    def take(self, tenant: str = "") -> int | None:
+        """Return one block with one reference, evicting a cached one if none is free."""
         if self._free:
             block = self._free.pop()
         elif self._cached:
-            block, _ = self._cached.popitem(last=False)
+            block = self._cached.next_for(tenant)
+            self._cached.give_back(self._cached.remove(block), 1)
             digest = self._digests[block]
             assert digest is not None
             del self._by_digest[digest]
             self._digests[block] = None
         else:
             return None
+        self._cached.take(tenant, 1)
+        self._tenants[block] = tenant
         self._references[block] = 1
         return block
 
@@ -75,7 +92,7 @@ class BlockPool:
         """Add a reference to blocks that `find` returned."""
         for block in blocks:
             if not self._references[block]:
-                del self._cached[block]
+                self._cached.remove(block)
             self._references[block] += 1
 
     def name(self, block: int, digest: bytes) -> None:
@@ -92,5 +109,6 @@ class BlockPool:
                 assert left > 0, f"block {block} was released twice"
             elif self._digests[block] is None:
                 self._free.append(block)
+                self._cached.give_back(self._tenants[block], 1)
             else:
-                self._cached[block] = None
+                self._cached.keep(block, self._tenants[block])

@@ -55,7 +55,7 @@ class KeyValueMemory:
         self.pool.share(prefix)
         blocks = list(prefix)
         for _ in range(self.blocks_for(len(sequence.tokens)) - len(prefix)):
-            block = self.pool.take()
+            block = self.pool.take(sequence.request.tenant)
             assert block is not None, "the caller checks that the blocks are available"
             blocks.append(block)
         sequence.blocks = blocks
@@ -85,7 +85,7 @@ class KeyValueMemory:
     def grow(self, sequence: LiveSequence, tokens: int) -> bool:
         """Make room for this many tokens in all; return whether there was."""
         while sequence.grown_tokens < tokens:
-            block = self.pool.take()
+            block = self.pool.take(sequence.request.tenant)
             if block is None:
                 return False
             sequence.blocks.append(block)

@@ -1,0 +1,15 @@
+"""Who has a constraint compiled. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Owner(NamedTuple):
+    """A client's address, and one of its tenants."""
+
+    client: str
+    tenant: str
+
+
+UNNAMED = Owner("", "")
