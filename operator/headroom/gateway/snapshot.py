@@ -122,6 +122,15 @@ def snapshot(
     )
 
 
+def configured_bytes(route: Route) -> int:
+    """Return the bytes of a route's listeners and clusters; 0 for one that cannot be built."""
+    try:
+        built = [*_listeners(route).values(), *_clusters(route).values()]
+    except Exception:  # noqa: BLE001  (`snapshot` says why)
+        return 0
+    return sum(len(one.body) for one in built)
+
+
 @lru_cache(maxsize=ROUTES_KEPT)
 def _listeners(route: Route) -> Mapping[str, Resource]:
     """Cached: a route changes only with its resource, replicas change often but few at once."""

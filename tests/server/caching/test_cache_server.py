@@ -94,7 +94,7 @@ async def test_all_encodings_share_one_cache_entry(
     assert seen["headroom_request_duration_seconds_count"] == 4
     assert seen["headroom_execution_duration_seconds_count"] == 1
     assert seen["headroom_queue_duration_seconds_count"] == 1
-    assert (seen["headroom_cache_entries"], seen["headroom_cache_bytes"]) == (1, 512 + 128 + 8)
+    assert (seen["headroom_cache_entries"], seen["headroom_cache_bytes"]) == (1, 768 + 128 + 8)
 
 
 async def test_cache_is_off_by_default(start: Start) -> None:

@@ -322,7 +322,7 @@ async def test_requests_that_wait_for_features_are_bounded(serve: Serve) -> None
 
 
 async def test_memory_is_bounded_in_bytes(serve: Serve) -> None:
-    each = 512 + 2 * 128 + 8 * 4 + 8
+    each = 768 + 2 * 128 + 8 * 4 + 8
     world = await serve(max_bytes=3 * each)
     for number in range(5):
         await world.ask(str(number))

@@ -186,11 +186,11 @@ def test_kept_constraints_of_others_are_not_compiled_again() -> None:
     grammars = GuidanceGrammars(JSON, {EOS}, quick=Costs(), slow=Costs())
     quiet, loud = Owner("10.0.0.1", "quiet"), Owner("10.0.0.1", "loud")
     grammars.compile("choice", '["quiet"]', owner=quiet)
-    for number in range(300):
-        with contextlib.suppress(QueueFullError):
-            grammars.compile("regex", f"{number:040}", owner=loud)
-            grammars.compile("regex", f"{number}", owner=loud)
-    assert grammars.known("choice", '["quiet"]') is not None
+    for number in range(100):
+        for form in (f"{number:040}", f"{number}"):
+            with contextlib.suppress(QueueFullError):
+                grammars.compile("regex", form, owner=loud)
+        assert grammars.known("choice", '["quiet"]') is not None
 
 
 class HeldTrial:

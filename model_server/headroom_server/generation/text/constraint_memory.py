@@ -48,7 +48,7 @@ class ConstraintMemory:
     def __init__(self) -> None:
         self._kept: dict[Name, CompiledConstraint] = {}
         self._kept_bytes = 0
-        self._order: EvictionOrder[Name] = EvictionOrder(MOST_KEPT)
+        self._order: EvictionOrder[Name] = EvictionOrder(2 * KEPT_BYTES)
         self._in_use: WeakValueDictionary[Name, CompiledConstraint] = WeakValueDictionary()
         self._compiling: Counter[Owner] = Counter()
 
@@ -119,9 +119,15 @@ class ConstraintMemory:
             self._drop(self._order.next_for(one.owner))
         self._kept[name] = one
         self._kept_bytes += one.cost_bytes
-        self._order.take(one.owner, 1)
+        self._order.take(one.owner, _weight(one))
         self._order.keep(name, one.owner)
 
     def _drop(self, name: Name) -> None:
-        self._order.give_back(self._order.remove(name), 1)
-        self._kept_bytes -= self._kept.pop(name).cost_bytes
+        one = self._kept.pop(name)
+        self._kept_bytes -= one.cost_bytes
+        self._order.give_back(self._order.remove(name), _weight(one))
+
+
+def _weight(one: CompiledConstraint) -> int:
+    """Return what a kept one takes of both bounds."""
+    return one.cost_bytes + KEPT_BYTES // MOST_KEPT

@@ -12,6 +12,7 @@ from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
 from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.gateway_probe import GatewayProber
+from headroom.controller.routing.paced_routes import PacedRoutes
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Probe, Publisher
 from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
@@ -23,6 +24,8 @@ from headroom.controller.routing.vacant_ports import VacantPorts
 from headroom.errors import ClusterError
 from headroom.fair_slots import FairSlots
 from headroom.gateway import snapshot
+from headroom.gateway.snapshot import configured_bytes
+from headroom.gateway.values import is_kept
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +82,7 @@ class RoutingLoop:
         self._unread = unread
         self._unlisted = unlisted
         self._vacant = VacantPorts(gates, gateway_namespace, probe, unread)
+        self._paced = PacedRoutes(configured_bytes)
         self._missed = asyncio.Event()
         self._places = FairSlots(AT_ONCE)
         self._seconds = seconds
@@ -192,17 +196,18 @@ class RoutingLoop:
             )
         activators.publish(inputs.served, kept)
         gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
+        told = self._paced.tell(inputs.routes, lambda key: is_kept(key, kept), self._time_s())
         found = snapshot(
-            inputs.routes,
+            told.routes,
             inputs.hosts,
             inputs.bounds,
             gateways,
             inputs.busy,
-            kept=frozenset(kept),
-            kept_listeners=self._table.reserved.values(),
+            kept=frozenset({*kept, *told.late}),
+            kept_listeners=[*self._table.reserved.values(), *told.late],
         )
-        failed = {**inputs.failed, **found.failed}
+        failed = {**inputs.failed, **found.failed, **told.left_out}
         for key in failed.keys() - self._table.failed.keys():
-            _log.error("%s cannot be routed through gateways: %s", key, failed[key])
-        self._table.failed = failed
+            _log.error("%s cannot be routed through gateways as it is: %s", key, failed[key])
+        self._table.failed, self._table.left_out = failed, told.left_out
         self._publisher.publish(found)

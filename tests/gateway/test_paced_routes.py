@@ -1,0 +1,143 @@
+"""A namespace that changes its services takes neither the event loop nor the gateways' memory."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from headroom.controller.routing.paced_routes import (
+    CHANGED_BYTES,
+    LEFT_OUT,
+    NAMESPACE_BYTES,
+    REMEMBERED_S,
+    PacedRoutes,
+)
+from headroom.gateway import Route
+from support.fakes_gateway import route
+from support.fakes_routing import RoutedWorld, Told, becomes, play
+from support.service_world import body
+
+MIB = 1 << 20
+
+
+def changed(one: Route, number: int) -> Route:
+    return replace(one, timeout_s=100.0 + number)
+
+
+def nothing(_: str) -> bool:
+    return False
+
+
+def begun(*routes: Route, size: int) -> PacedRoutes:
+    """Return what was told of these routes."""
+    paced = PacedRoutes(lambda _: size)
+    assert paced.tell(routes, nothing, 0.0).routes == [*routes]
+    return paced
+
+
+def test_namespace_that_changes_its_service_all_the_time_leaves_others_room() -> None:
+    evil, good = route(namespace="evil"), route(namespace="good")
+    paced = begun(evil, good, size=MIB // 8)
+    told, late = 0, 0
+    for step in range(1200):
+        now_s = 1.0 + step / 20
+        wanted = changed(evil, step)
+        mine = changed(good, step // 200)
+        found = paced.tell([wanted, mine], nothing, now_s)
+        told += wanted in found.routes
+        late += mine not in found.routes
+    assert late == 0
+    rounds = 1200 / 20 / REMEMBERED_S
+    assert told * MIB // 8 <= (rounds + 1) * CHANGED_BYTES / 2
+
+
+def test_change_that_was_too_many_follows_when_earlier_ones_are_gone() -> None:
+    one = route()
+    paced = begun(one, size=CHANGED_BYTES // 2)
+    assert paced.tell([changed(one, 1)], nothing, 1.0).routes == [changed(one, 1)]
+    assert paced.tell([changed(one, 2)], nothing, 2.0).routes == [changed(one, 1)]
+    follows_s = 1.0 + REMEMBERED_S
+    assert paced.tell([changed(one, 3)], nothing, follows_s).routes == [changed(one, 3)]
+
+
+def test_new_service_of_a_namespace_that_changed_much_is_late_and_kept_as_it_is() -> None:
+    """The gateways may have it from an operator before, whose namespace is read only now."""
+    first, second = route(name="first"), route(name="second")
+    paced = begun(size=CHANGED_BYTES // 2)
+    found = paced.tell([first, second], nothing, 1.0)
+    assert (found.routes, found.late, found.left_out) == ([first], [second.key], {})
+    found = paced.tell([first, second], nothing, 1.0 + REMEMBERED_S)
+    assert (found.routes, found.late) == ([first, second], [])
+
+
+def test_all_that_is_there_at_the_beginning_is_told_at_once() -> None:
+    many = [route(name=f"m{number}") for number in range(100)]
+    begun(*many, size=MIB // 8)
+
+
+def test_services_beyond_the_room_of_their_namespace_are_left_out_and_others_not() -> None:
+    evil = [route(namespace="evil", name=f"e{number}") for number in range(20)]
+    good = route(namespace="good")
+    paced = PacedRoutes(lambda _: MIB)
+    found = paced.tell([*evil, good], nothing, 0.0)
+    most = NAMESPACE_BYTES // MIB
+    assert found.routes == [*evil[:most], good]
+    assert found.left_out == {one.key: LEFT_OUT for one in evil[most:]}
+    found = paced.tell([*evil[4:], good], nothing, 1.0)
+    assert found.left_out == {}
+
+
+def test_route_that_is_not_known_now_keeps_its_place() -> None:
+    one = route()
+    paced = begun(one, size=MIB)
+    assert paced.tell([], lambda key: key == one.key, 1.0).routes == []
+    assert paced.tell([one], nothing, 2.0).routes == [one]
+
+
+class Versions(Told):
+    """Counts the versions of each listener that gateways are told of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, str]] = set()
+
+    def publish(self, what: object, kept: object = ()) -> None:
+        super().publish(what, kept)  # type: ignore[arg-type]
+        if self.snapshot is not None:
+            listeners = self.snapshot.resources["listeners"]
+            self.seen |= {(name, one.version) for name, one in listeners.items()}
+
+
+def test_service_that_is_edited_twenty_times_a_second_is_told_as_often_as_its_share() -> None:
+    async def story(world: RoutedWorld) -> None:
+        world.router.publisher = versions = Versions()
+        classes = [{"name": f"c{number}", "priority": number} for number in range(8)]
+        models = [{"model": f"model-{number}", "service": "edited"} for number in range(16)]
+
+        def edited(number: int) -> dict[str, object]:
+            return body(
+                metadata__name="edited",
+                metadata__namespace="evil",
+                metadata__uid="edited",
+                metadata__generation=number,
+                metadata__resourceVersion=str(number),
+                spec__routing={
+                    "mode": "Gateway",
+                    "classes": classes,
+                    "models": models,
+                    "trustedCIDRs": ["10.0.0.0/8"],
+                    "requestTimeout": f"{number}s",
+                },
+            )
+
+        world.see(edited(1))
+        world.see(body(spec__routing={"mode": "Gateway"}))
+        world.lead()
+        await becomes(lambda: versions.hosts("vision/resnet50") == [])
+        for number in range(2, 202):
+            world.see(edited(number))
+            await asyncio.sleep(0.05)
+        told = len([name for name, _ in versions.seen if name == "evil/edited"])
+        assert 2 < told < 40, "of 200 edits"
+
+    play(RoutedWorld, story)
