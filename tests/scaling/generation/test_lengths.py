@@ -13,8 +13,18 @@ from hypothesis import strategies as st
 from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, Count, Grid
-from headroom.scaling.generation.learning.length_steps import ahead
-from headroom.scaling.generation.learning.lengths import RECOMPUTED_S, WIDTH, Lengths
+from headroom.scaling.generation.learning.length_sums import (
+    ARRIVED,
+    COMPUTED,
+    OUTPUT,
+    OUTPUT2,
+    OUTPUTS,
+    PROMPT,
+    PROMPT2,
+    PROMPTS,
+    WIDTH,
+)
+from headroom.scaling.generation.learning.lengths import RECOMPUTED_S, Lengths
 
 GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
 
@@ -258,20 +268,50 @@ def test_lengths_that_differ_little_beyond_chance_move_little() -> None:
     assert 1200 < moved[1] < 1320
 
 
-@given(
-    height=st.floats(0.1, 10.0),
-    ago_s=st.floats(0.5, 300.0),
-    noise=st.floats(0.9, 1.1),
-)
-def test_a_step_is_never_taken_for_more_than_twice_what_shows(
-    height: float, ago_s: float, noise: float
-) -> None:
-    quick, fast = (height * -math.expm1(-ago_s / constant) for constant in (12.0, 60.0))
-    factor = ahead(quick * noise, fast)
-    assert 1.0 <= factor <= 2.0
-    assert ahead(-quick, fast) == 1.0
-    if ago_s > 10.0:
-        assert ahead(quick, fast) * quick == pytest.approx(height, rel=0.02)
+def test_prompts_that_alternate_are_not_taken_for_longer_than_they_are() -> None:
+    """The mean of 15 minutes is that of neither mix, so a step does not begin there."""
+    short, long = counted(40, 40 * 2000.0, prompt=2000.0), counted(40, 40 * 8000.0, prompt=8000.0)
+    lengths = Lengths()
+    for _ in range(2):
+        lengths = observed(observed(lengths, long, 300), short, 300)
+    found = []
+    for _ in range(60):
+        lengths = observed(lengths, long, 1)
+        found.append(prompt_of(lengths))
+    assert max(found) < 1.02 * 8000
+    assert min(found[9:]) > 0.95 * 8000, "a step shows within 20 s, and goes on to"
+
+
+@given(height=st.floats(0.2, 5.0), per_tick=st.integers(5, 100))
+def test_a_step_is_never_taken_for_higher_than_it_is(height: float, per_tick: int) -> None:
+    lengths = observed(Lengths(), counted(per_tick, per_tick * 1000.0), 300)
+    after = counted(per_tick, per_tick * 1000.0 * height, prompt=1000.0 * height)
+    low, high = sorted((1000.0, 1000.0 * height))
+    for _ in range(60):
+        lengths = observed(lengths, after, 1)
+        assert low * 0.999 <= prompt_of(lengths) <= high * 1.001
+    if per_tick >= 20 and not 0.6 < height < 1.6:
+        assert prompt_of(lengths) == pytest.approx(1000.0 * height, rel=0.1)
+
+
+def sums_of(requests: float, prompt: float, cv: float) -> tuple[float, ...]:
+    found = [0.0] * WIDTH
+    found[ARRIVED], found[COMPUTED] = requests, requests * prompt
+    found[PROMPTS], found[PROMPT] = requests, requests * prompt
+    found[PROMPT2] = requests * prompt**2 * (1.0 + cv**2)
+    found[OUTPUTS], found[OUTPUT], found[OUTPUT2] = requests, 100 * requests, 2e4 * requests
+    return tuple(found)
+
+
+def test_another_mix_of_the_same_requests_varies_as_it_does_alone() -> None:
+    """9000 tokens (cv 0.6) or 300: 20 and 90 % in turn, 5085 of cv 1.13 together."""
+    arrived = list(sums_of(150, 2040, 2.08))
+    arrived[COMPUTED] = 150 * 8130.0
+    latest = tuple(arrived)
+    shape = Lengths(slow=sums_of(10_000, 5085, 1.13), fast=latest, quick=latest).shape
+    assert shape is not None
+    cv = math.sqrt(shape.prompt_tokens_squared / shape.prompt_tokens**2 - 1.0)
+    assert cv == pytest.approx(0.71, abs=0.15)
 
 
 def test_lengths_after_a_step_vary_as_they_do_now_and_not_as_before_and_after_together() -> None:
