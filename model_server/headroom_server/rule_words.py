@@ -21,6 +21,12 @@ def rule_of(problem: Mapping[str, Any]) -> str:
     return _COUNTED.sub("", _SHOULD.sub("must", str(problem["msg"]).removeprefix("Value error, ")))
 
 
+def items_of(problem: Mapping[str, Any]) -> str | None:
+    """Return how many items a list of the wrong length has, as text; None for other errors."""
+    count = problem.get("ctx", {}).get("actual_length")
+    return None if count is None else f"{count} item{'' if count == 1 else 's'}"
+
+
 def text_form(pattern: str, rule: str) -> AfterValidator:
     """Return the check of a text; `rule` says what the pattern admits."""
     form = re.compile(pattern)

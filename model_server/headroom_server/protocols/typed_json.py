@@ -23,7 +23,7 @@ from headroom_server.json_values import kind, nest
 from headroom_server.protocols.contract import Contract
 from headroom_server.protocols.open_inference import json_values
 from headroom_server.protocols.schemas import inlined
-from headroom_server.rule_words import rule_of
+from headroom_server.rule_words import items_of, rule_of
 from headroom_server.tensors import DYNAMIC, TensorSpec
 from headroom_server.typed_arrays import Numbers
 
@@ -123,7 +123,8 @@ def _request_error(error: ValidationError) -> RequestError:
             "batch; got "
             f"{problem['ctx']['actual_length']}"
         )
-    return InvalidRequestError(f"{field or 'the body'}: {rule}; got {kind(problem['input'])}"[:200])
+    got = items_of(problem) or kind(problem["input"])
+    return InvalidRequestError(f"{field or 'the body'}: {rule}; got {got}"[:200])
 
 
 def _number(datatype: str) -> object:

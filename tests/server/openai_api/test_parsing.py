@@ -146,7 +146,7 @@ def test_wrong_field_of_chat_is_named(fields: dict[str, object], field: str) -> 
         (1, "a valid string"),
         ("", "at least 1 character"),
         ({"a": 1}, "got an object"),
-        (["a"] * 17, "got a list"),
+        (["a"] * 17, "got 17 items"),
     ],
 )
 def test_rule_is_that_of_the_form_that_was_given(stop: object, rule: str) -> None:

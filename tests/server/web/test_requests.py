@@ -67,7 +67,7 @@ BAD_V1 = [
         b'{"instances":[[1]]}',
         400,
         "invalid_input",
-        "must have at least 2 items; got a list",
+        "must have at least 2 items; got 1 item",
         id="shape",
     ),
     pytest.param(

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from headroom_server.errors import NotJsonError
 from headroom_server.openai_api.bodies.schemas import Fields
 from headroom_server.openai_api.errors import InvalidFieldError
-from headroom_server.rule_words import rule_of
+from headroom_server.rule_words import items_of, rule_of
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -50,9 +50,8 @@ def _invalid(problem: Any) -> Exception:
     if kind == "value_error":
         return InvalidFieldError(field or rule.split(" ", 1)[0], rule)
     code = "invalid_type" if kind.endswith("_type") else "invalid_value"
-    return InvalidFieldError(
-        field, f"{field or 'the body'} {rule}; got {_shown(problem['input'])}", code
-    )
+    got = items_of(problem) or _shown(problem["input"])
+    return InvalidFieldError(field, f"{field or 'the body'} {rule}; got {got}", code)
 
 
 def _field(location: tuple[Any, ...]) -> str | None:

@@ -125,7 +125,7 @@ class Devices:
     def take(self, one: Device) -> SealedBatch[PendingRequest]:
         """Return the next batch, on the device's thread.
 
-        A device that fails every batch is free soonest: without this check it would take all work
+        A device that fails every batch is free first: without this check it would take all work
         from the healthy ones.
         """
         if one.suspected and self.fit:

@@ -117,7 +117,7 @@ def for_chunk(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
         )
 
     if token is None or Binding.TIME_PER_OUTPUT_TOKEN in dict(plan.infeasible):
-        reason = "no promise on the time per token binds it: large chunks compute prompts soonest"
+        reason = "no promise on the time per token binds it: large chunks compute prompts fastest"
         return service, setting(usual, reason, SAME)
     decode_s, token_s = iteration_times(service, plan, arrival_rps)
     promised_s = token.seconds * max(1.0, service.shape.accepted_per_step)
