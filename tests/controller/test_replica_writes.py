@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
+from support.cluster_world import Manifest
 from support.controller_world import REPLICA_RPS, World, play
 
 
@@ -112,11 +114,33 @@ def test_recommend_mode_writes_children_and_no_replicas() -> None:
     play(scenario)
 
 
-def test_write_conflict_is_decided_again_at_once() -> None:
+def changed_before(world: World, verb: str, change: Callable[[Manifest], Any], times: int) -> None:
+    """Let another client change the Deployment just before our next calls of a verb."""
+    follow, left = world.cluster.before_call, iter(range(times))
+
+    def race(called: str, kind: str) -> None:
+        follow(called, kind)
+        deployment = world.cluster.find("Deployment", "resnet")
+        if called == verb and deployment and next(left, None) is not None:
+            world.cluster.update(deployment, change)
+
+    world.cluster.before_call = race
+
+
+def annotate(one: Manifest) -> None:
+    annotations = one["metadata"].setdefault("annotations", {})
+    annotations["changed"] = str(int(annotations.get("changed", "0")) + 1)
+
+
+def slow_down(one: Manifest) -> None:
+    one["spec"]["minReadySeconds"] = one["spec"].get("minReadySeconds", 0) + 1
+
+
+def test_write_conflict_over_the_spec_is_decided_again_at_once() -> None:
     async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
-        world.cluster.fail("apply_scale", "Deployment", Conflict("modified"), times=2)
+        changed_before(world, "apply_scale", slow_down, times=2)
         world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
         await world.run_for(40.0)
         refused = [n for n, outcome in enumerate(world.recorder.outcomes) if outcome == "Conflict"]
@@ -124,6 +148,43 @@ def test_write_conflict_is_decided_again_at_once() -> None:
         assert refused[1] == refused[0] + 1
         assert world.replicas() >= 4
         assert world.condition("AbleToScale")[0] == "True"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("verb", "times"),
+    [("list_all", 10_000), ("apply_scale", 3)],
+    ids=["while pods are read, always", "between read and write, thrice"],
+)
+def test_changes_beside_the_spec_hold_no_scale_up_back(verb: str, times: int) -> None:
+    """Replicas that flap give their Deployment a new status several times in a tick."""
+
+    async def scenario(world: World) -> None:
+        world.create()
+        await world.run_for(20.0)
+        changed_before(world, verb, annotate, times)
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(12.0)
+        assert "Conflict" not in world.recorder.outcomes
+        assert world.replicas() >= 4
+
+    play(scenario)
+
+
+def test_new_spec_is_applied_while_the_status_keeps_changing() -> None:
+    async def scenario(world: World) -> None:
+        world.create()
+        await world.run_for(0.1)
+        changed_before(world, "list_all", annotate, 10_000)
+        await world.run_for(20.0)
+        world.edit(runtime={"image": "registry.example/server:2"})
+        await world.run_for(10.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment is not None
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        assert container["image"] == "registry.example/server:2"
+        assert world.condition("Ready")[0] == "True"
 
     play(scenario)
 

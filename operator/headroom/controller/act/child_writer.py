@@ -6,6 +6,7 @@ from headroom.api import InferenceService
 from headroom.controller.act.adoption import check_owner, recheck
 from headroom.controller.act.drift import Applied, projected
 from headroom.controller.act.field_ownership import handover, is_controlled_by
+from headroom.controller.act.same_spec import write_again
 from headroom.controller.ports import Cluster, Manifest
 from headroom.errors import ClusterError, NamespaceTerminating, NotFound, NotLeading
 from headroom.resources.names import FIELD_MANAGER, SCALER_FIELD_MANAGER
@@ -98,6 +99,13 @@ class ChildWriter:
         check_owner(live, service)
         if not is_controlled_by(live, service.uid):
             await recheck(cluster, service)
+
+        async def apply_to(read: Manifest) -> Manifest:
+            return await self._apply_to(cluster, manifest, read)
+
+        return await write_again(cluster, manifest, live, apply_to)
+
+    async def _apply_to(self, cluster: Cluster, manifest: Manifest, live: Manifest) -> Manifest:
         operations = handover(live)
         if operations:
             live = await cluster.json_patch(live, operations, field_manager=FIELD_MANAGER)

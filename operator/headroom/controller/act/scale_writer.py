@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from headroom.api import InferenceService
 from headroom.controller.act.field_ownership import is_controlled_by
 from headroom.controller.act.rejected_again import sent_again_after_s
+from headroom.controller.act.same_spec import write_again
 from headroom.controller.act.state import ActState, ScaleRefusal
 from headroom.controller.act.write_result import Step, WriteResult
 from headroom.controller.gather.gather_tick import Gathered
@@ -41,7 +43,7 @@ async def write_replicas(
     *,
     unmarked: str,
 ) -> WriteResult:
-    """Write replicas for the workload as it was read; return them with the earlier result.
+    """Write replicas for the spec that was read; return them with the earlier result.
 
     A number that was refused is sent again after a while, another one at once. Raises Conflict,
     NotFound and Unavailable.
@@ -58,7 +60,12 @@ async def write_replicas(
         return ScaleRefusal(replicas=changed, message=message, since_s=since_s, at_s=now_s)
 
     try:
-        answer = await cluster.apply_scale(workload, changed, field_manager=SCALER_FIELD_MANAGER)
+        answer = await write_again(
+            cluster,
+            workload,
+            workload,
+            partial(cluster.apply_scale, replicas=changed, field_manager=SCALER_FIELD_MANAGER),
+        )
     except (Rejected, Forbidden, Unavailable) as error:
         state.scale_failed_s = now_s
         if isinstance(error, Unavailable):
