@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headroom.errors import ClusterError, Conflict, Forbidden, Unavailable
+from headroom.errors import ClusterError, Forbidden, Unavailable
 from support.cluster_world import Manifest
 from support.controller_world import REPLICA_RPS, World, play
 

@@ -32,10 +32,12 @@ class Client:
     async def listen(self) -> None:
         """Note the kind of each message."""
         async for message in self._call:
-            self._told.put_nowait(next(kind for kind, url in KINDS.items() if url.encode() in message))
+            self._told.put_nowait(
+                next(kind for kind, url in KINDS.items() if url.encode() in message)
+            )
 
     async def ask(self, kind: str, *names: str) -> None:
-        """Send a DeltaDiscoveryRequest: its fields 2 (type_url) and 3 (resource_names_subscribe)."""
+        """Send a DeltaDiscoveryRequest: fields 2 (type_url) and 3 (resource_names_subscribe)."""
         fields = [(0x12, KINDS[kind]), *((0x1A, name) for name in names)]
         await self._call.write(
             b"".join(bytes([tag, len(text)]) + text.encode() for tag, text in fields)

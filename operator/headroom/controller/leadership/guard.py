@@ -108,6 +108,7 @@ class LeasedCluster:
         left_s = self._lease.remaining_s()
         if left_s <= 0.0:
             raise NotLeading("the lease is not held any more: nothing was written")
+        timer: asyncio.TimerHandle
 
         def look_again() -> None:
             nonlocal timer
