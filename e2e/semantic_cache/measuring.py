@@ -45,7 +45,7 @@ def hits(intents: Sequence[Intent], embed: Callable[[str], Vector], threshold: f
     for number, intent in enumerate(intents):
         answer = (CachedChoice((SampledToken(number),), FinishReason.STOP),)
         scope = scope_of(COMMON, b"", intent.question)
-        answers.put(scope, embed(intent.question), 0.0, answer)
+        answers.put(scope, embed(intent.question), 0.0, answer, tenant="")
 
     def given(text: str) -> int | None:
         found = answers.find(scope_of(COMMON, b"", text), embed(text), 0.0)
@@ -76,7 +76,7 @@ def look_up(entries: int, dimension: int, threshold: float, looks: int = 400) ->
     for number in range(entries):
         vector = unit(chance.standard_normal(dimension))
         assert vector is not None
-        answers.put(SCOPE, vector, 0.0, answer)
+        answers.put(SCOPE, vector, 0.0, answer, tenant="")
         if number % (2 * entries // looks) == 0:
             near = unit(vector + 0.2 / dimension**0.5 * chance.standard_normal(dimension))
             far = unit(chance.standard_normal(dimension))

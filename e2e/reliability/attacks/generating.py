@@ -31,7 +31,7 @@ ATTACK_S, QUICK_S = 15.0, 4.0
 CONNECTIONS = 200
 LIMIT_BYTES = 1536 * MIB
 """Torch and a small model take 330 MiB; the bounds allow 64 MiB of arriving bytes, 96 of heads and
-connections, 64 of unread text, and 190 + 192 + 128 + 32 + 2 x 70 + 165 of constraints."""
+connections, 64 of unread text, and 190 + 256 + 128 + 32 + 2 x 70 + 165 of constraints."""
 LIVE, READY = "/v2/health/live", "/v2/health/ready"
 READY_WITHIN_S = 120.0
 PROBE_WITHIN_S = 1.0

@@ -8,6 +8,7 @@ import pytest
 
 from headroom_server.engine import DeviceLostError, OutOfMemoryError
 from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.generation.text.constraint_owner import UNNAMED, Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import (
     ByteDetokenizer,
@@ -178,7 +179,9 @@ class Exhausted:
     def known(self, kind: str, text: str) -> None:
         pass
 
-    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
+    def compile(
+        self, kind: str, text: str, *, quick: bool = False, owner: Owner = UNNAMED
+    ) -> TokenGrammar:
         return Exhausted()
 
     def allowed(self) -> memoryview:

@@ -11,6 +11,7 @@ import pytest
 
 from headroom_server.errors import QueueFullError, RequestError
 from headroom_server.generation.text.chat import PlainChat
+from headroom_server.generation.text.constraint_owner import UNNAMED, Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.text.tool_calls import Call, ToolStyle
@@ -223,7 +224,9 @@ class AnyText:
     def known(self, kind: str, text: str) -> TokenGrammar:
         return self
 
-    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
+    def compile(
+        self, kind: str, text: str, *, quick: bool = False, owner: Owner = UNNAMED
+    ) -> TokenGrammar:
         return self
 
     def allowed(self) -> memoryview:

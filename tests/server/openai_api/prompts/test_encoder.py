@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from headroom_server.generation.text.chat import PlainChat
+from headroom_server.generation.text.constraint_owner import UNNAMED, Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
@@ -40,7 +41,9 @@ class SlowGrammars:
     def known(self, kind: str, text: str) -> TokenGrammar | None:
         return Anything() if text == "known" else None
 
-    def compile(self, kind: str, text: str, *, quick: bool = False) -> TokenGrammar:
+    def compile(
+        self, kind: str, text: str, *, quick: bool = False, owner: Owner = UNNAMED
+    ) -> TokenGrammar:
         if text == "quick":
             return Anything()
         if quick:
