@@ -104,8 +104,15 @@ def test_largest_service_has_a_small_configuration() -> None:
     assert sum(len(listener.body) for listener in listeners.values()) < 250_000
 
 
-def test_route_that_cannot_be_built_leaves_the_others() -> None:
-    broken, other = route(name="broken", trusted_cidrs=("no network",)), route(port=20002)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"trusted_cidrs": ("no network",)}, id="no network"),
+        pytest.param({"models": (("\ud800", "vision/bert"),)}, id="no Unicode"),
+    ],
+)
+def test_route_that_cannot_be_built_leaves_the_others(wrong: dict[str, Any]) -> None:
+    broken, other = route(name="broken", **wrong), route(port=20002)
     found = snapshot([broken, other], {broken.key: WARM, other.key: WARM}, {})
     assert set(found.failed) == {broken.key}
     assert found.resources["listeners"] == snapshot([other], {}, {}).resources["listeners"]

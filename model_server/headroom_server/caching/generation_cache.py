@@ -137,9 +137,7 @@ class GenerationCache:
         kept = self._levels.remembered(key)
         if kept is not None:
             return Hit(kept, GeneratedSource.MEMORY), None
-        kept = await self._levels.stored(
-            key, lambda stored: decoded(key, stored), question.tenant
-        )
+        kept = await self._levels.stored(key, lambda stored: decoded(key, stored), question.tenant)
         if kept is not None:
             return Hit(kept, GeneratedSource.STORE), None
         if self._similar is None or question.scope is None:

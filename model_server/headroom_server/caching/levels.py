@@ -91,9 +91,7 @@ class Levels(Generic[V]):
             self._remember(key, value, min(found.left_s, self._ttl_s), tenant)
         return value
 
-    def keep(
-        self, key: bytes, value: V, encode: Callable[[bytes, V], bytes], tenant: str
-    ) -> None:
+    def keep(self, key: bytes, value: V, encode: Callable[[bytes, V], bytes], tenant: str) -> None:
         """Keep a new value in both levels; its memory is its tenant's."""
         self._remember(key, value, self._ttl_s, tenant)
         store = self._store

@@ -64,7 +64,9 @@ def compiled(call: Call, count: int, text: ModelText, owner: Owner, *, quick: bo
             field, f"{field} must be omitted: this server cannot constrain answers"
         )
     try:
-        grammars = tuple(text.grammars.compile(kind, form, quick=quick, owner=owner) for _ in range(count))
+        grammars = tuple(
+            text.grammars.compile(kind, form, quick=quick, owner=owner) for _ in range(count)
+        )
     except ValueError as error:
         if quick and isinstance(error, TooComplexError):
             raise
