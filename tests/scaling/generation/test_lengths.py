@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, Count, Grid
+from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.length_sums import (
     ARRIVED,
     COMPUTED,
@@ -25,6 +26,9 @@ from headroom.scaling.generation.learning.length_sums import (
     WIDTH,
 )
 from headroom.scaling.generation.learning.lengths import RECOMPUTED_S, Lengths
+from headroom.scaling.values.observation import PodSample
+from headroom.scaling.values.tokens import GenerationSample, TokenCounts
+from support.fakes_scaling import sample
 
 GRID = Grid(prompt=(2048.0, math.inf), output=(256.0, math.inf))
 
@@ -259,6 +263,40 @@ def test_lengths_after_a_step_show_its_whole_height(ticks: int) -> None:
     """Prompts double at 20/s: ten seconds later the mean of 12 s has seen 57 % of it."""
     usual = observed(Lengths(), counted(40, 40_000), 400)
     assert prompt_of(observed(usual, counted(40, 80_000), ticks)) == pytest.approx(2000, rel=0.12)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_pages_that_are_new_every_16_s_show_a_step_as_soon_as_others(together: bool) -> None:
+    """As from a Prometheus, whose pods are scraped together or in turn; ticks are of 2 s."""
+
+    def page(pod: int, scraped_s: float) -> PodSample:
+        """40 prompts arrive per second, of 1000 tokens, and of 3000 from 1000 s on."""
+        arrivals = 40.0 * scraped_s
+        tokens = 1000.0 * arrivals + 80_000.0 * max(0.0, scraped_s - 1000.0)
+        ended = TokenCounts(bounds=(2048.0, math.inf), counts=(arrivals, arrivals), total=tokens)
+        one = sample(f"pod-{pod}", scraped_s, arrivals=arrivals, waiting=0, running=9)
+        return replace(
+            one,
+            generation=GenerationSample(
+                computed_prompt_tokens=tokens, prompt_lengths=ended, output_lengths=ended
+            ),
+        )
+
+    def found_s(every_s: float) -> float:
+        state = GenerationState()
+        for tick in range(1, 800):
+            now_s = 2.0 * tick
+            offsets = (0.0, 0.0 if together else every_s / 2)
+            pages = [
+                page(pod, (now_s - offset) // every_s * every_s)
+                for pod, offset in enumerate(offsets)
+            ]
+            state = state.observe(pages, {}, now_s, 2.0, None)
+            if now_s > 1000.0 and state.shape and state.shape.prompt_tokens > 2900.0:
+                return now_s - 1000.0
+        raise AssertionError("not found")
+
+    assert found_s(16.0) <= found_s(2.0) + 2 * 16.0
 
 
 def test_lengths_that_differ_little_beyond_chance_move_little() -> None:

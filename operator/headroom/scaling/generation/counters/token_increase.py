@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +47,14 @@ class Increase:
     def _alike(self) -> bool:
         """Whether all pods report the same counters."""
         return not (len(self.pods) and any_set(self._unknown != self._unknown[0]))
+
+    def covers_s(self, pods: Collection[str]) -> float:
+        """Return the time in which these pods counted it, on average.
+
+        Not that since the last tick: where pages are new every 15 s only, as from a Prometheus, it
+        is what 15 s have added.
+        """
+        return float(self.elapsed_s.sum()) / max(1, len(self.pods), len(pods))
 
     def reporting(self, count: Count) -> Increase:
         """Return the increase of the pods that report this counter; of all if none does."""

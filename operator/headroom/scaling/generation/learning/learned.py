@@ -81,7 +81,7 @@ class GenerationState:
         Where routing sees the load, they get requests in turn.
         """
         counters, increase = self.counters.advance(samples)
-        lengths = self.lengths.observe(increase, counters.grid, elapsed_s)
+        lengths = self.lengths.observe(increase, counters.grid, increase.covers_s(counters.rows))
         window = self.window.observe(increase, counters.grid, now_s)
         untaught = (*self.untaught, (now_s, increase)) if increase.pods else self.untaught
         due = self.fitted_s is None or now_s - self.fitted_s >= FIT_S
