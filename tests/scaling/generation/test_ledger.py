@@ -9,7 +9,8 @@ from headroom.scaling import State
 from headroom.scaling.generation.learning import learned_checkpoint
 from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.ledger import RECENT_S, Ledger
-from headroom.scaling.generation.learning.lengths import WIDTH, Lengths
+from headroom.scaling.generation.learning.length_sums import WIDTH
+from headroom.scaling.generation.learning.lengths import Lengths
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.generation.learning.ratios import Ratios

@@ -35,6 +35,7 @@ def page(
     running: int = 20,
     contexts: float | None = None,
     kv: float | None = 100_000.0,
+    cached: float | None = None,
 ) -> PodSample:
     """Return a page of a replica that uses so many tokens."""
     return replace(
@@ -43,6 +44,7 @@ def page(
             limits=EngineLimits(kv_tokens=kv),
             kv_used_share=None if used is None else used / 100_000.0,
             context_tokens=contexts,
+            cached_prompt_tokens=cached,
         ),
     )
 
@@ -83,6 +85,42 @@ def test_contexts_of_running_sequences_show_what_lengths_are_together(
 ) -> None:
     found = SharedMemory().observe(pages, MIXED, 4.0)
     assert context_tokens(found.paired(MIXED)) / ALIKE == pytest.approx(times, abs=0.01)
+
+
+OPPOSITE = requests(4650, 790, prompt_cv=1.1, output_cv=1.25)
+"""Half of 9000 with 80 tokens, half of 300 with 1500."""
+SEPARATE = context_tokens(OPPOSITE)
+
+
+@pytest.mark.parametrize(
+    ("cached", "prefixes", "looks", "times", "held"),
+    [
+        pytest.param(0.0, 0.0, 100, 0.495, 0.495, id="long prompts have short answers"),
+        pytest.param(None, 0.0, 100, 1.0, 1.0, id="what caches find is not reported"),
+        pytest.param(0.0, 0.4, 100, 0.857, 0.528, id="cached tokens may be shared"),
+        pytest.param(0.0, 0.0, 50, 1.0, 1.0, id="too few were seen"),
+    ],
+)
+def test_memory_in_use_shows_that_long_prompts_have_short_answers(
+    cached: float | None, prefixes: float, looks: int, times: float, held: float
+) -> None:
+    shape = replace(OPPOSITE, computed_tokens=(1.0 - prefixes) * OPPOSITE.prompt_tokens)
+    found = SharedMemory()
+    for _ in range(looks):
+        found = found.observe([page(0.45 * 20 * SEPARATE, cached=cached)], shape, 4.0)
+    paired = found.paired(shape)
+    assert context_tokens(paired) / SEPARATE == pytest.approx(times, abs=0.01)
+    memory = work_of(LLAMA_8B, paired, found.share(paired)).memory_tokens / SEPARATE
+    assert memory == pytest.approx(held, abs=0.01)
+
+
+def test_a_mix_that_changes_shows_before_it_has_faded() -> None:
+    found = SharedMemory()
+    for _ in range(100):
+        found = found.observe([page(0.45 * 20 * SEPARATE, cached=0.0)], OPPOSITE, 4.0)
+    for _ in range(15):
+        found = found.observe([page(20 * SEPARATE, cached=0.0)], OPPOSITE, 4.0)
+    assert context_tokens(found.paired(OPPOSITE)) > 0.97 * SEPARATE
 
 
 def test_memory_of_two_kinds_of_requests_is_that_of_their_contexts() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from headroom.scaling.generation.learning.experts import SHARES
 from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.ledger import LEAST_ITERATIONS, Ledger
-from headroom.scaling.generation.learning.lengths import WIDTH, Lengths
+from headroom.scaling.generation.learning.length_sums import WIDTH
+from headroom.scaling.generation.learning.lengths import Lengths
 from headroom.scaling.generation.learning.seen_load import SeenLoad
 from headroom.scaling.generation.learning.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.learning.tail_correction import LARGEST, SMALLEST
@@ -66,7 +67,7 @@ def from_numbers(numbers: Sequence[float]) -> GenerationState:
             iterations=iterations,
             share=share,
         ),
-        lengths=Lengths(fast=(0.0,) * WIDTH, slow=lengths),
+        lengths=Lengths(slow=lengths),
         factors=TailFactors(first_token=first, output_token=output),
         seen_load=SeenLoad(share=load),
     )

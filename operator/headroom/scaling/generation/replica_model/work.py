@@ -152,14 +152,14 @@ def _context_variance(shape: RequestShape, context: float) -> float:
     """Return the variance of contexts seen at one moment.
 
     E[ctx^2] = (E[O I^2] + E[I O^2] + E[O^3] / 3) / E[O]; what has long prompts is taken to be seen
-    as much more often in E[O I^2] as in E[O I], and E[O^3] as that of a gamma distribution:
-    m^3 (1 + v)(1 + 2 v) of variance v m^2.
+    as much more often, or less often, in E[O I^2] as in E[O I], and E[O^3] as that of a gamma
+    distribution: m^3 (1 + v)(1 + 2 v) of variance v m^2.
     """
     output = max(1.0, shape.output_tokens)
     variation = max(0.0, shape.output_tokens_squared / (output * output) - 1.0)
     squared, cubed = 1.0 + variation, (1.0 + variation) * (1.0 + 2.0 * variation)
     prompt_squared = max(shape.prompt_tokens**2, shape.prompt_tokens_squared)
     tilt = shape.prompt_output_product / max(_LEAST_S, shape.prompt_tokens * output)
-    mean = max(1.0, tilt) * (shape.prompt_tokens * squared * output + prompt_squared)
+    mean = tilt * (shape.prompt_tokens * squared * output + prompt_squared)
     mean += output * output * cubed / 3.0
     return max(0.0, mean - context * context)
