@@ -24,7 +24,8 @@ from headroom.scaling.cost.line_fit import NOTHING, Sums, line, plus
 from headroom.scaling.cost.outliers import outlying, too_fast
 from headroom.scaling.cost.plausible_intervals import ROUNDING, plausible
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
-from headroom.scaling.cost.size_bins import bin_of, rescaled, with_intervals
+from headroom.scaling.cost.size_bins import bin_of, changed, with_intervals
+from headroom.scaling.cost.sudden_change import changes_suddenly
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.window_totals import BatchStats
@@ -113,10 +114,12 @@ class CostLearner:
         speeds = self.speeds.observe(every, expected, elapsed_s, known_cv)
         chance_cv = expected.cv if variation.known else max(1.0, expected.cv)
         bins, ratio = self.bins, detect_change(speeds.together(doubted), chance_cv)
-        if ratio is not None:
-            ratio = _latest_ratio(usual, expected, speeds.factors) or ratio
-            bins = {number: rescaled(sums, ratio) for number, sums in bins.items()}
-            variation, speeds = variation.fewer(KEPT), speeds.rescaled(ratio)
+        sudden = self.variation.known and changes_suddenly(bins, usual, factors, expected.cv)
+        if sudden or ratio is not None:
+            ratio = _latest_ratio(usual, expected, speeds.factors) or ratio or 1.0
+            bins = changed(bins, ratio, usual)
+            variation = self.variation.still_known() if sudden else variation.fewer(KEPT)
+            speeds = speeds.rescaled(ratio)
         return CostLearner(
             bins=with_intervals(bins, usual, fade, speeds.factors),
             variation=variation,

@@ -30,6 +30,7 @@ FIRST_INTERVALS = 10
 FEWEST_DIFFERENCES = 10.0
 """With fewer differences the variation is unknown."""
 _NEGLIGIBLE_CV = 0.02
+_ALMOST = 1.0 - 1e-9
 CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
 """Chance makes the mean square of ten differences so many times that of ten others in one of a
 thousand services; the others must have as many differences to say so."""
@@ -139,6 +140,10 @@ class ExecutionVariation:
         squares, differences = self.uncontradicted
         return ExecutionVariation.of(kept * squares, kept * differences)
 
+    def still_known(self) -> ExecutionVariation:
+        """Return the same variation with the least evidence with which it is known."""
+        return self.fewer(min(1.0, FEWEST_DIFFERENCES / self.uncontradicted[1]))
+
     @property
     def uncontradicted(self) -> tuple[float, float]:
         """Squares and differences without those of a replica that the others contradict."""
@@ -167,7 +172,7 @@ class ExecutionVariation:
     @property
     def known(self) -> bool:
         """Whether there is enough evidence."""
-        return self.differences >= FEWEST_DIFFERENCES
+        return self.differences >= _ALMOST * FEWEST_DIFFERENCES
 
     @property
     def cv(self) -> float:

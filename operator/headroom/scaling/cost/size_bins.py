@@ -10,6 +10,11 @@ from headroom.scaling.cost.line_fit import NOTHING, Sums
 from headroom.scaling.windows.window_totals import BatchStats
 
 BIN_FACTOR = 1.5
+OTHERS_KEPT = 100.0
+"""Batches that a bin keeps after a change of cost if no such size was executed then: nothing else
+tells what it costs. Where a neighbour or heat slows all executions every minute, hardly anything
+would be left after two changes, and a line through small batches while they are fast and large ones
+while they are slow says that a batch saves nothing."""
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)
 
 
@@ -46,7 +51,22 @@ def bin_of(size: float) -> int:
     return 0 if size <= 1.0 else 1 + int(math.log(size) / _LOG_BIN_FACTOR)
 
 
-def rescaled(sums: Sums, ratio: float) -> Sums:
-    """Return sums as if every execution had taken `ratio` times as long, with little weight."""
-    weight, sizes, sizes_squared, seconds, products = (KEPT * total for total in sums)
+def changed(
+    bins: Mapping[int, Sums], ratio: float, intervals: Iterable[BatchStats]
+) -> dict[int, Sums]:
+    """Return the bins after a change of cost by this ratio, which these intervals show.
+
+    The past is scaled. It has little weight from then on, most of all for the sizes executed now.
+    """
+    executed = {bin_of(one.size) for one in intervals}
+    return {
+        number: _rescaled(sums, ratio, 0.0 if number in executed else OTHERS_KEPT)
+        for number, sums in bins.items()
+    }
+
+
+def _rescaled(sums: Sums, ratio: float, least: float) -> Sums:
+    """Return sums as if every execution had taken `ratio` times as long; `least` batches stay."""
+    kept = max(KEPT, min(1.0, least / sums[0]))
+    weight, sizes, sizes_squared, seconds, products = (kept * total for total in sums)
     return weight, sizes, sizes_squared, ratio * seconds, ratio * products
