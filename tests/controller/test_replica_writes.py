@@ -157,7 +157,7 @@ def test_write_conflict_over_the_spec_is_decided_again_at_once() -> None:
     [("list_all", 10_000), ("apply_scale", 3)],
     ids=["while pods are read, always", "between read and write, thrice"],
 )
-def test_changes_beside_the_spec_hold_no_scale_up_back(verb: str, times: int) -> None:
+def test_changes_of_status_or_metadata_hold_no_scale_up_back(verb: str, times: int) -> None:
     """Replicas that flap give their Deployment a new status several times in a tick."""
 
     async def scenario(world: World) -> None:

@@ -48,7 +48,7 @@ class Client:
         async with asyncio.timeout(20.0):
             return [await self._told.get() for _ in range(count)]
 
-    async def is_told_nothing_else(self) -> bool:
+    async def has_no_more_messages(self) -> bool:
         """Wait for a moment."""
         await asyncio.sleep(0.5)
         return self._told.empty()
@@ -78,7 +78,7 @@ async def test_listener_of_a_new_service_follows_its_endpoints() -> None:
         await client.ask("listeners")
         await client.ask("clusters")
         assert await client.told(1) == ["clusters"]
-        assert await client.is_told_nothing_else()
+        assert await client.has_no_more_messages()
         await client.ask("endpoints", "vision/resnet50")
         assert await client.told(2) == ["endpoints", "listeners"]
 
@@ -92,6 +92,6 @@ async def test_listener_that_leads_to_another_service_waits_for_its_endpoints_to
             await client.ask(kind)
         await client.ask("endpoints", "vision/resnet50")
         assert await client.told(2) == ["clusters", "endpoints"]
-        assert await client.is_told_nothing_else()
+        assert await client.has_no_more_messages()
         await client.ask("endpoints", "vision/canary")
         assert await client.told(2) == ["endpoints", "listeners"]
