@@ -106,7 +106,7 @@ def test_cost_change_scales_the_past_and_reduces_its_weight() -> None:
     learnt = KNOWN.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)
     # 2 % of 100 batches, at twice their 0.21 s: 0.84 s; then the hundred new ones
     assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
-    assert learnt.variation.differences == pytest.approx(0.2)
+    assert learnt.variation.differences == pytest.approx(10.0)  # the variation stays known
     assert learnt.speeds.recent == {}
 
 
