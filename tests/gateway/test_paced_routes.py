@@ -109,7 +109,7 @@ class Versions(Told):
 
 
 def test_service_that_is_edited_twenty_times_a_second_is_told_as_often_as_its_share() -> None:
-    async def story(world: RoutedWorld) -> None:
+    async def scenario(world: RoutedWorld) -> None:
         world.router.publisher = versions = Versions()
         classes = [{"name": f"c{number}", "priority": number} for number in range(8)]
         models = [{"model": f"model-{number}", "service": "edited"} for number in range(16)]
@@ -140,4 +140,4 @@ def test_service_that_is_edited_twenty_times_a_second_is_told_as_often_as_its_sh
         told = len([name for name, _ in versions.seen if name == "evil/edited"])
         assert 2 < told < 40, "of 200 edits"
 
-    play(RoutedWorld, story)
+    play(RoutedWorld, scenario)

@@ -60,7 +60,7 @@ def test_nothing_is_written_without_the_lease_or_beyond_it(left_s: float) -> Non
 
 
 def test_a_write_goes_on_as_long_as_the_lease_is_renewed_meanwhile() -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         await world.begin()
         connection, lease = Connection(world.cluster), Held(60.0)
         guarded = LeasedCluster(connection, lease)
@@ -78,7 +78,7 @@ def test_a_write_goes_on_as_long_as_the_lease_is_renewed_meanwhile() -> None:
             await guarded.apply_scale(deployment, 4, field_manager="m")
         assert loop.time() - begun_s == pytest.approx(2.0, abs=0.01)
 
-    duel(story)
+    duel(scenario)
 
 
 def test_what_an_ex_leader_had_read_is_refused_after_the_first_write_of_the_next() -> None:

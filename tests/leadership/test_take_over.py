@@ -68,7 +68,7 @@ def test_a_leader_without_answers_stops_before_another_begins() -> None:
 
 @pytest.mark.parametrize("answers_after_s", [2.5, 3.7])
 def test_slow_answers_still_make_a_leader_that_scales(answers_after_s: float) -> None:
-    async def story(world: Duel) -> None:
+    async def scenario(world: Duel) -> None:
         for operator in (world.one, world.other):
             operator.api.answers_after_s = answers_after_s
         await world.begin()
@@ -80,7 +80,7 @@ def test_slow_answers_still_make_a_leader_that_scales(answers_after_s: float) ->
         await asyncio.sleep(14.5 + 4 * answers_after_s)
         assert world.other.election.leading
 
-    duel(story)
+    duel(scenario)
 
 
 def test_an_outage_without_another_leader_keeps_the_state() -> None:
