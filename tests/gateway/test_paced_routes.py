@@ -29,48 +29,48 @@ def nothing(_: str) -> bool:
 
 
 def begun(*routes: Route, size: int) -> PacedRoutes:
-    """Return what was told of these routes."""
+    """Return what has published these routes."""
     paced = PacedRoutes(lambda _: size)
-    assert paced.tell(routes, nothing, 0.0).routes == [*routes]
+    assert paced.publish(routes, nothing, 0.0).routes == [*routes]
     return paced
 
 
 def test_namespace_that_changes_its_service_all_the_time_leaves_others_room() -> None:
     evil, good = route(namespace="evil"), route(namespace="good")
     paced = begun(evil, good, size=MIB // 8)
-    told, late = 0, 0
+    published, late = 0, 0
     for step in range(1200):
         now_s = 1.0 + step / 20
         wanted = changed(evil, step)
         mine = changed(good, step // 200)
-        found = paced.tell([wanted, mine], nothing, now_s)
-        told += wanted in found.routes
+        found = paced.publish([wanted, mine], nothing, now_s)
+        published += wanted in found.routes
         late += mine not in found.routes
     assert late == 0
     rounds = 1200 / 20 / REMEMBERED_S
-    assert told * MIB // 8 <= (rounds + 1) * CHANGED_BYTES / 2
+    assert published * MIB // 8 <= (rounds + 1) * CHANGED_BYTES / 2
 
 
 def test_change_that_was_too_many_follows_when_earlier_ones_are_gone() -> None:
     one = route()
     paced = begun(one, size=CHANGED_BYTES // 2)
-    assert paced.tell([changed(one, 1)], nothing, 1.0).routes == [changed(one, 1)]
-    assert paced.tell([changed(one, 2)], nothing, 2.0).routes == [changed(one, 1)]
+    assert paced.publish([changed(one, 1)], nothing, 1.0).routes == [changed(one, 1)]
+    assert paced.publish([changed(one, 2)], nothing, 2.0).routes == [changed(one, 1)]
     follows_s = 1.0 + REMEMBERED_S
-    assert paced.tell([changed(one, 3)], nothing, follows_s).routes == [changed(one, 3)]
+    assert paced.publish([changed(one, 3)], nothing, follows_s).routes == [changed(one, 3)]
 
 
 def test_new_service_of_a_namespace_that_changed_much_is_late_and_kept_as_it_is() -> None:
     """The gateways may have it from an operator before, whose namespace is read only now."""
     first, second = route(name="first"), route(name="second")
     paced = begun(size=CHANGED_BYTES // 2)
-    found = paced.tell([first, second], nothing, 1.0)
+    found = paced.publish([first, second], nothing, 1.0)
     assert (found.routes, found.late, found.left_out) == ([first], [second.key], {})
-    found = paced.tell([first, second], nothing, 1.0 + REMEMBERED_S)
+    found = paced.publish([first, second], nothing, 1.0 + REMEMBERED_S)
     assert (found.routes, found.late) == ([first, second], [])
 
 
-def test_all_that_is_there_at_the_beginning_is_told_at_once() -> None:
+def test_all_that_is_there_at_the_beginning_is_published_at_once() -> None:
     many = [route(name=f"m{number}") for number in range(100)]
     begun(*many, size=MIB // 8)
 
@@ -79,23 +79,23 @@ def test_services_beyond_the_room_of_their_namespace_are_left_out_and_others_not
     evil = [route(namespace="evil", name=f"e{number}") for number in range(20)]
     good = route(namespace="good")
     paced = PacedRoutes(lambda _: MIB)
-    found = paced.tell([*evil, good], nothing, 0.0)
+    found = paced.publish([*evil, good], nothing, 0.0)
     most = NAMESPACE_BYTES // MIB
     assert found.routes == [*evil[:most], good]
     assert found.left_out == {one.key: LEFT_OUT for one in evil[most:]}
-    found = paced.tell([*evil[4:], good], nothing, 1.0)
+    found = paced.publish([*evil[4:], good], nothing, 1.0)
     assert found.left_out == {}
 
 
 def test_route_that_is_not_known_now_keeps_its_place() -> None:
     one = route()
     paced = begun(one, size=MIB)
-    assert paced.tell([], lambda key: key == one.key, 1.0).routes == []
-    assert paced.tell([one], nothing, 2.0).routes == [one]
+    assert paced.publish([], lambda key: key == one.key, 1.0).routes == []
+    assert paced.publish([one], nothing, 2.0).routes == [one]
 
 
 class Versions(Told):
-    """Counts the versions of each listener that gateways are told of."""
+    """Counts the published versions of each listener."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class Versions(Told):
             self.seen |= {(name, one.version) for name, one in listeners.items()}
 
 
-def test_service_that_is_edited_twenty_times_a_second_is_told_as_often_as_its_share() -> None:
+def test_service_that_is_edited_twenty_times_a_second_is_published_by_its_share() -> None:
     async def scenario(world: RoutedWorld) -> None:
         world.router.publisher = versions = Versions()
         classes = [{"name": f"c{number}", "priority": number} for number in range(8)]
@@ -137,7 +137,7 @@ def test_service_that_is_edited_twenty_times_a_second_is_told_as_often_as_its_sh
         for number in range(2, 202):
             world.see(edited(number))
             await asyncio.sleep(0.05)
-        told = len([name for name, _ in versions.seen if name == "evil/edited"])
-        assert 2 < told < 40, "of 200 edits"
+        published = len([name for name, _ in versions.seen if name == "evil/edited"])
+        assert 2 < published < 40, "of 200 edits"
 
     play(RoutedWorld, scenario)

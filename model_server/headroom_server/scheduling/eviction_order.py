@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 LATELY = 8
-"""Times that the whole cache is filled anew before an unused entry of a smaller tenant goes."""
+"""What is added, in whole caches, before an unused entry of a smaller tenant goes."""
 
 
 class EvictionOrder(Generic[K]):

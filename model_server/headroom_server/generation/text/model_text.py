@@ -26,8 +26,8 @@ class Grammars(Protocol):
     ) -> TokenGrammar:
         """Return a new grammar: `json_schema`, `json_object`, `regex`, `grammar` or `choice`.
 
-        Its memory is its owner's. `quick`: give up one that takes more than ordinary ones. Calls of both kinds wait for none
-        of the other.
+        Its memory is its owner's. `quick`: give up one that takes more than ordinary ones. Calls of
+        both kinds wait for none of the other.
 
         Raises:
             TooComplexError: compiling takes too much time or memory.

@@ -1,6 +1,6 @@
 """How fast gateways follow the services of a namespace, and how much of them these take. Pure.
 
-Telling gateways of one changed service takes 10 to 130 ms of the event loop, and a gateway keeps
+To publish one changed service takes 10 to 130 ms of the event loop, and a gateway keeps
 the earlier version for as long as it drains (20 s): a service that is changed twenty times a second
 would have all of the loop, and all services' replicas would be known seconds late. So what changes
 within those seconds is bounded in sum, and a namespace changes as much as is free. A service that
@@ -20,14 +20,15 @@ from headroom.fair_share import FairShare
 from headroom.gateway import Route
 
 APART_S = 1.0
-"""Between two versions of a service that gateways are told of."""
+"""Least time between two published versions of a service."""
 REMEMBERED_S = 20.0
 """As long as a gateway keeps an earlier version (`--drain-time-s`)."""
 CHANGED_BYTES = 4 << 20
-"""Of configurations that change in that time: 12 kB of a usual service, 210 kB of the largest. In
+"""Configurations that change in that time: 12 kB of a usual service, 210 kB of the largest. In
 sum 12 % of the event loop, and 50 MB of a gateway, where each byte takes twelve."""
 NAMESPACE_BYTES = 16 << 20
-"""Of all services of a namespace: 1000 usual ones, or 80 of the largest; 200 MB of a gateway."""
+"""Configurations of all services of a namespace: 1000 usual ones, or 80 of the largest, which take
+200 MB of a gateway."""
 
 LEFT_OUT = (
     "the services of the namespace have all of the gateways' configuration that one namespace may "
@@ -35,18 +36,18 @@ LEFT_OUT = (
 )
 
 
-class ToldRoutes(NamedTuple):
-    """What gateways are told of now."""
+class PublishedRoutes(NamedTuple):
+    """What is published now."""
 
     routes: Sequence[Route]
     late: Collection[str]
-    """Keys of routes that follow later for the first time: gateways keep what they have of them."""
+    """Keys of routes that are published later for the first time: gateways keep what they have."""
     left_out: Mapping[str, str]
-    """Why gateways are not told of a route as it is, by key: not before another one is smaller."""
+    """Why a route is not published as it is, by key: not before another one is smaller."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Published:
     route: Route
     size: int
     at_s: float
@@ -61,47 +62,47 @@ class _Change:
 
 @dataclass(slots=True)
 class PacedRoutes:
-    """The routes as gateways were told of them; `size_of` returns the bytes of a configuration."""
+    """The routes as they were published; `size_of` returns the bytes of a configuration."""
 
     size_of: Callable[[Route], int]
-    _told: dict[str, _Told] = field(default_factory=dict)
+    _published: dict[str, _Published] = field(default_factory=dict)
     _used: dict[str, int] = field(default_factory=dict)
-    """Bytes of all told routes, by namespace."""
+    """Bytes of all published routes, by namespace."""
     _changes: deque[_Change] = field(default_factory=deque)
     _share: FairShare = field(default_factory=lambda: FairShare(CHANGED_BYTES))
     _begun: bool = False
 
-    def tell(
+    def publish(
         self, routes: Iterable[Route], kept: Callable[[str], bool], now_s: float
-    ) -> ToldRoutes:
-        """Return what gateways are told of; `kept` says which other keys stay as they are."""
+    ) -> PublishedRoutes:
+        """Return what to publish; `kept` says which other keys stay as they are."""
         while self._changes and not 0.0 <= now_s - self._changes[0].at_s < REMEMBERED_S:
             past = self._changes.popleft()
             self._share.give_back(past.namespace, past.size)
         wanted = {route.key: route for route in routes}
-        for key in [key for key in self._told if key not in wanted and not kept(key)]:
+        for key in [key for key in self._published if key not in wanted and not kept(key)]:
             self._forget(key)
         left_out = {
             route.key: LEFT_OUT for route in wanted.values() if not self._follow(route, now_s)
         }
         self._begun = True
-        return ToldRoutes(
-            routes=[self._told[key].route for key in wanted if key in self._told],
-            late=[key for key in wanted if key not in self._told and key not in left_out],
+        return PublishedRoutes(
+            routes=[self._published[key].route for key in wanted if key in self._published],
+            late=[key for key in wanted if key not in self._published and key not in left_out],
             left_out=left_out,
         )
 
     def _follow(self, route: Route, now_s: float) -> bool:
         """Take a route over now or later; return whether its namespace has room for it."""
-        told = self._told.get(route.key)
-        if told is not None:
-            if told.route == route:
+        known = self._published.get(route.key)
+        if known is not None:
+            if known.route == route:
                 return True
-            soon = 0.0 <= now_s - told.at_s < APART_S
-            if soon or not self._share.fits(route.namespace, told.size):
+            soon = 0.0 <= now_s - known.at_s < APART_S
+            if soon or not self._share.fits(route.namespace, known.size):
                 return True  # later; the new one is not even built
         namespace, size = route.namespace, self.size_of(route)
-        before = 0 if told is None else told.size
+        before = 0 if known is None else known.size
         if self._used.get(namespace, 0) - before + size > NAMESPACE_BYTES:
             return False
         if self._begun:
@@ -110,14 +111,14 @@ class PacedRoutes:
             self._share.take(namespace, size)
             self._changes.append(_Change(now_s, namespace, size))
         self._forget(route.key)
-        self._told[route.key] = _Told(route, size, now_s)
+        self._published[route.key] = _Published(route, size, now_s)
         self._used[namespace] = self._used.get(namespace, 0) + size
         return True
 
     def _forget(self, key: str) -> None:
-        told = self._told.pop(key, None)
-        if told is not None:
-            namespace = told.route.namespace
-            self._used[namespace] -= told.size
+        known = self._published.pop(key, None)
+        if known is not None:
+            namespace = known.route.namespace
+            self._used[namespace] -= known.size
             if not self._used[namespace]:
                 del self._used[namespace]

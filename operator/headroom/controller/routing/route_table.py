@@ -28,7 +28,7 @@ class RouteTable:
     failed: Mapping[str, str] = field(default_factory=dict)
     """Why a service has no configuration, by its key."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why gateways are not told of a service, by its key: a bound of its namespace."""
+    """Why a service is not published as it is, by its key: a bound of its namespace."""
     waiting: set[str] = field(default_factory=set)
     """Services whose ports have to be tried first, by UID."""
     reserved: dict[int, str] = field(default_factory=dict)

@@ -196,18 +196,18 @@ class RoutingLoop:
             )
         activators.publish(inputs.served, kept)
         gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
-        told = self._paced.tell(inputs.routes, lambda key: is_kept(key, kept), self._time_s())
+        paced = self._paced.publish(inputs.routes, lambda key: is_kept(key, kept), self._time_s())
         found = snapshot(
-            told.routes,
+            paced.routes,
             inputs.hosts,
             inputs.bounds,
             gateways,
             inputs.busy,
-            kept=frozenset({*kept, *told.late}),
-            kept_listeners=[*self._table.reserved.values(), *told.late],
+            kept=frozenset({*kept, *paced.late}),
+            kept_listeners=[*self._table.reserved.values(), *paced.late],
         )
-        failed = {**inputs.failed, **found.failed, **told.left_out}
+        failed = {**inputs.failed, **found.failed, **paced.left_out}
         for key in failed.keys() - self._table.failed.keys():
             _log.error("%s cannot be routed through gateways as it is: %s", key, failed[key])
-        self._table.failed, self._table.left_out = failed, told.left_out
+        self._table.failed, self._table.left_out = failed, paced.left_out
         self._publisher.publish(found)
