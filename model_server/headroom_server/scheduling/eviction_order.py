@@ -3,7 +3,7 @@
 The least recently used goes first. But if its tenant holds less than the one that needs room, and
 has used it lately, that one drops its own: else a tenant that asks something new each time would
 have the whole cache, and all others none of what they use. Lately is by what has been cached since,
-so that entries of tenants that stay away do not remain for ever. With one tenant it is plain LRU.
+so that entries of tenants that stay away go in the end. With one tenant it is plain LRU.
 """
 
 from __future__ import annotations

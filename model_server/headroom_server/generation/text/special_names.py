@@ -2,7 +2,7 @@
 
 A tokenizer finds `<|im_end|>` anywhere in a prompt: an application that puts what its users write
 into a message would let them end it, and go on as the system. So such a name is cut between its
-characters where it stands in a message, and each piece of the rendered prompt is tokenized alone.
+characters wherever a message has it, and each piece of the rendered prompt is tokenized alone.
 The chat template's own names stay whole.
 """
 
