@@ -50,7 +50,7 @@ def is_step(quick: Sums, fast: Sums, cv: float) -> bool:
     return moved > by_chance(usual, cv, quick[ARRIVED])
 
 
-def begun_anew(sums: Sums, since: Sums, cv: float) -> Sums:
+def without_before(sums: Sums, since: Sums, cv: float) -> Sums:
     """Return the sums without the prompts from before a step; of those that ended, if enough have.
 
     Answers that end are still those of the prompts before it.

@@ -28,11 +28,11 @@ from headroom.scaling.generation.learning.length_steps import (
     FAST_S,
     QUICK_S,
     SLOW_S,
-    begun_anew,
     beyond_chance,
     by_chance,
     enough,
     is_step,
+    without_before,
 )
 from headroom.scaling.generation.learning.length_sums import (
     ARRIVED,
@@ -102,7 +102,7 @@ class Lengths:
             return replace(self, since=EMPTY)
         if not enough(self.since[ARRIVED], cv):
             return self
-        quick, fast = (begun_anew(sums, self.since, cv) for sums in (self.quick, self.fast))
+        quick, fast = (without_before(sums, self.since, cv) for sums in (self.quick, self.fast))
         return replace(self, quick=quick, fast=fast, since=EMPTY)
 
     def _arrived(self, requests: float, tokens: float) -> tuple[float, float, float]:

@@ -106,7 +106,7 @@ class SharedMemory:
 
     @property
     def _apart_share(self) -> float:
-        """The tokens in use over those modelled: of long, or of late if that is more."""
+        """The tokens in use over those modelled: of minutes, or of seconds if that is more."""
         apart, modelled = self.latest
         return max(self.apart / self.modelled, apart / modelled if modelled > 0.0 else 1.0)
 
