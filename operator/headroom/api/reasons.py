@@ -202,6 +202,9 @@ class StatusReason(StrEnum):
     NO_PORT_LEFT = "NoPortLeft"
     """RoutingReady: the services of the namespace have all ports of the gateways that one namespace
     may have, or all are taken; clients connect to the replicas."""
+    GATEWAY_CONFIGURATION_FULL = "GatewayConfigurationFull"
+    """RoutingReady: the services of the namespace have all of the gateways' configuration that one
+    namespace may have; clients connect to the replicas."""
     GATEWAY_BYPASSED = "GatewayBypassed"
     """RoutingReady: most requests reach the pods of targetRef through another Service; the latency
     is that of the replicas."""

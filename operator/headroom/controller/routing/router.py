@@ -94,7 +94,7 @@ class Router:
             arrived=self.activators.arrived(key),
             totals=None if self.counts is None else self.counts.of(key),
             trouble=routed.last_error,
-            refused="" if routed.addresses else self._table.left_out.get(key, ""),
+            left_out="" if routed.addresses else self._table.left_out.get(key, ""),
         )
 
     async def _route(

@@ -1,4 +1,4 @@
-"""Keeps routes up to date while this process decides: publishes, writes and probes."""
+"""Keeps routes up to date while this process decides: when they are published and written."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from contextlib import suppress
 
 from headroom.api import InferenceService
 from headroom.controller.ports import Clock, Cluster
-from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.gateway_probe import GatewayProber
-from headroom.controller.routing.paced_routes import PacedRoutes
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Probe, Publisher
-from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
+from headroom.controller.routing.ready_pods import ReadyPodIndex
+from headroom.controller.routing.route_publisher import RoutePublisher
 from headroom.controller.routing.route_table import RouteTable
 from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.routing_changes import RoutingChanges
@@ -23,9 +22,6 @@ from headroom.controller.routing.target_pods import TargetPods
 from headroom.controller.routing.vacant_ports import VacantPorts
 from headroom.errors import ClusterError
 from headroom.fair_slots import FairSlots
-from headroom.gateway import snapshot
-from headroom.gateway.snapshot import configured_bytes
-from headroom.gateway.values import is_kept
 
 _log = logging.getLogger(__name__)
 
@@ -72,17 +68,23 @@ class RoutingLoop:
         self._book = replica_index
         self._gates = gates
         self._targets = targets
-        self._publisher = publisher
-        self._activators = activators
         self._clock = clock
-        self._gateway_namespace = gateway_namespace
         self._ports_per_namespace = ports_per_namespace
         self._prober = GatewayProber(gates, gateway_namespace, probe)
         self._writer = RouteWriter(cluster, targets, self._prober, clock)
-        self._unread = unread
-        self._unlisted = unlisted
         self._vacant = VacantPorts(gates, gateway_namespace, probe, unread)
-        self._paced = PacedRoutes(configured_bytes)
+        self._route_publisher = RoutePublisher(
+            services=services,
+            table=table,
+            replica_index=replica_index,
+            gates=gates,
+            targets=targets,
+            publisher=publisher,
+            activators=activators,
+            gateway_namespace=gateway_namespace,
+            unread=unread,
+            unlisted=unlisted,
+        )
         self._missed = asyncio.Event()
         self._places = FairSlots(AT_ONCE)
         self._seconds = seconds
@@ -96,7 +98,7 @@ class RoutingLoop:
                 begun_s = self._seconds()
                 self._assign()
                 if self._targets.settled:
-                    self._publish()
+                    self._route_publisher.publish(self._time_s())
                 await asyncio.sleep(PAUSE * (self._seconds() - begun_s))
 
     async def sync(self) -> None:
@@ -159,55 +161,3 @@ class RoutingLoop:
             for uid, service in known.items()
             if uid in self._table.routed and service.spec.target_ref is not None
         )
-
-    def _pods(self, service: InferenceService) -> tuple[ReadyPod, ...] | None:
-        """Return the ready replicas; None while they are not known yet."""
-        if service.spec.target_ref is None:
-            return self._book.ready(service.namespace, service.name)
-        target = self._targets.of(service.uid)
-        return None if target is None else target.ready()
-
-    def _publish(self) -> None:
-        """Configure gateways and activators; without a ready replica requests go to activators.
-
-        What is not known now stays there as it is.
-        """
-        activators, inputs = self._activators, GatewayInputs()
-        known, kept = [], {*self._unread, *self._unlisted()}
-        for service, learned in self._services:
-            if service.namespace in kept:
-                continue
-            routed, pods = service.uid in self._table.routed, self._pods(service)
-            if routed and pods is not None:
-                known.append((service, learned, pods))
-            elif routed or service.uid in self._table.waiting:
-                kept.add(f"{service.namespace}/{service.name}")
-        keys = {f"{service.namespace}/{service.name}" for service, _, _ in known}
-        for service, learned, pods in known:
-            port = self._table.routed[service.uid].port
-            inputs.add(
-                service,
-                port,
-                learned,
-                pods,
-                others=keys,
-                activators=activators.accepting(port),
-                held=activators.held(f"{service.namespace}/{service.name}"),
-            )
-        activators.publish(inputs.served, kept)
-        gateways = [pod.address for pod in self._gates.ready(self._gateway_namespace)]
-        paced = self._paced.publish(inputs.routes, lambda key: is_kept(key, kept), self._time_s())
-        found = snapshot(
-            paced.routes,
-            inputs.hosts,
-            inputs.bounds,
-            gateways,
-            inputs.busy,
-            kept=frozenset({*kept, *paced.late}),
-            kept_listeners=[*self._table.reserved.values(), *paced.late],
-        )
-        failed = {**inputs.failed, **found.failed, **paced.left_out}
-        for key in failed.keys() - self._table.failed.keys():
-            _log.error("%s cannot be routed through gateways as it is: %s", key, failed[key])
-        self._table.failed, self._table.left_out = failed, paced.left_out
-        self._publisher.publish(found)

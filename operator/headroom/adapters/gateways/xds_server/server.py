@@ -170,7 +170,7 @@ class XdsServer:
         """Yield the messages that a gateway needs, a few resources each.
 
         A gateway asks for the endpoints of a cluster when it has the cluster, and has no replica
-        until they are there. So a listener is sent after them: who connects finds replicas.
+        until they are there. So a listener is sent after them, and its clients find replicas.
         """
         for kind in SEND_ORDER:
             snapshot = self._snapshot

@@ -92,6 +92,8 @@ REMEDIES: dict[StatusReason, str] = {
     "gateway of the plain manifests), or set spec.routing.mode to Service",
     _R.NO_PORT_LEFT: "set spec.routing.mode of services that need no gateway to Service; the "
     "operator's administrator can raise --gateway-ports-per-namespace",
+    _R.GATEWAY_CONFIGURATION_FULL: "shorten spec.routing of the namespace's services, or set "
+    "spec.routing.mode of those that need no gateway to Service",
     _R.GATEWAY_BYPASSED: "point clients to the Service that the message names; requests to other "
     "Services of the workload are balanced by connection",
     _R.NO_ACTIVATOR: "check the pods of headroom-activator, or set spec.scaling.minReplicas to 1",

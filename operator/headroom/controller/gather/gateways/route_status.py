@@ -23,9 +23,10 @@ class RouteStatus:
     """What the gateways have counted of its requests; None where they are not read."""
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
-
     refused: str = ""
     """Why it has no port of the gateways; empty where it has one or needs none."""
+    left_out: str = ""
+    """Why the gateways have no configuration of it; empty where they have one or need none."""
 
     @property
     def can_activate(self) -> bool:

@@ -46,6 +46,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.REPLICA_FAILING: "see kubectl logs of the pod",
     StatusReason.NO_GATEWAY: "set gateway.enabled of the chart, or routing.mode to Service",
     StatusReason.NO_PORT_LEFT: "delete services, or set routing.mode of some to Service",
+    StatusReason.GATEWAY_CONFIGURATION_FULL: "give services fewer routes, or mode Service",
     StatusReason.NO_ACTIVATOR: "see the pods of headroom-activator, or set minReplicas to 1",
     StatusReason.ROUTING_UPDATE_FAILED: "fix what is rejected; it is retried at once",
     StatusReason.SCALED_TO_ZERO: "send a request to start one",

@@ -25,9 +25,10 @@ def routing_ready(tick: TickResult) -> Judgement:
             return TRUE, StatusReason.VIA_GATEWAY, message
         message = "clients connect to the replicas, because routing.mode is Service"
         return TRUE, StatusReason.DIRECT_TO_PODS, message
-    if route.refused:
-        message = f"clients connect to the replicas, because {route.refused}"
-        return FALSE, StatusReason.NO_PORT_LEFT, message
+    if route.refused or route.left_out:
+        message = f"clients connect to the replicas, because {route.refused or route.left_out}"
+        full = StatusReason.GATEWAY_CONFIGURATION_FULL
+        return FALSE, StatusReason.NO_PORT_LEFT if route.refused else full, message
     if not route.gateways:
         message = (
             "no gateway accepts connections for the service, so clients connect to the replicas"
