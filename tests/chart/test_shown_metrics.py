@@ -90,7 +90,7 @@ FINDINGS = {
 """The alert that sees what the doctor finds, or its consequence."""
 DOCTOR_ALONE = {
     *("KubernetesTooOld", "CRDMissing", "CRDOutdated", "ClockSkew"),  # seen at an installation
-    *("AcceleratorsDiffer", "PolicyUndone", "NotChecked"),
+    *("AcceleratorsDiffer", "PolicyUndone", "PrioritiesDiffer", "NotChecked"),
 }
 
 
