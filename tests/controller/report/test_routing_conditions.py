@@ -1,4 +1,4 @@
-"""A namespace that has all of the gateways that it may have is told of what, and what to do."""
+"""A service without a gateway has a reason, and a next step, by what is used up or absent."""
 
 from __future__ import annotations
 
