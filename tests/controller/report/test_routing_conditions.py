@@ -11,19 +11,11 @@ from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.conditions.condition_result import TickResult
 from headroom.controller.report.conditions.condition_rules import of_tick
-from headroom.scaling.values.decision import Decision, Direction, Reason
 from headroom.scaling.values.observation import Observation
+from support.fakes_decision import ONE_REPLICA_KEPT
 from support.service_world import service
 
 ROUTED = service(spec__routing={"mode": "Gateway"})
-DECISION = Decision(
-    time_s=0.0,
-    current=2,
-    replicas=2,
-    direction=Direction.NONE,
-    reason=Reason.LATENCY_MODEL,
-    message="2 replicas kept",
-)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +46,9 @@ def test_service_without_a_gateway_says_what_is_used_up(
 ) -> None:
     tick = TickResult(
         service=ROUTED,
-        gathered=Gathered(observation=Observation(now_s=0.0, current=2), deployment=None, pods=()),
-        decision=DECISION,
-        written=WriteResult(replicas=2),
+        gathered=Gathered(observation=Observation(now_s=0.0, current=1), deployment=None, pods=()),
+        decision=ONE_REPLICA_KEPT,
+        written=WriteResult(replicas=1),
         route=route,
     )
     (found,) = [one for one in of_tick(tick) if one.kind is ConditionType.ROUTING_READY]
