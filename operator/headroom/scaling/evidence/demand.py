@@ -17,6 +17,7 @@ from headroom.scaling.demand.old_queues import without_old_queues
 from headroom.scaling.demand.open_stream import UNSEEN_S
 from headroom.scaling.demand.throughput import FULL, Throughput, measure_throughput, works_near_full
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
+from headroom.scaling.evidence.first_rate import with_first_rate
 from headroom.scaling.evidence.obstacles import with_obstacles
 from headroom.scaling.evidence.retries import without_further_tries
 from headroom.scaling.frozen import replace
@@ -55,7 +56,11 @@ def estimate_demand(
     rate_rps = signals.arrival_rps.value
     bound = 0.0 if cost is None else float(cost.slots * cost.max_batch * counts.ready)
     exact = DemandEstimate(demand=Demand(rate_rps=rate_rps), signals=signals, queue_bound=bound)
-    if cost is None or rate_rps is None or not signals.arrival_rps.fresh or not counts.ready:
+    if cost is None or not counts.ready:
+        return state, exact
+    if rate_rps is None:
+        return state, with_first_rate(policy, state, exact, now_s)
+    if not signals.arrival_rps.fresh:
         return state, exact
     load = _measured(policy, state, signals, cost, counts.ready, now_s)
     if load is None:

@@ -55,23 +55,25 @@ def burst_rate_rps(
     rates = []
     for window_s, arrived in zip(short_s, short, strict=True):
         expected = (watched - arrived) * window_s / (watched_s - window_s)
-        deviations = policy.tuning.burst_deviations
-        if arrived - expected <= deviations * math.sqrt(max(1.0, expected)):
-            continue
-        before = 1.0 - window_s / watched_s
-        if policy.pace == 1.0 or _beyond_few(arrived, expected, before) > deviations**2 / 2.0:
+        if beyond_chance(policy, arrived, expected, 1.0 - window_s / watched_s):
             rates.append(arrived / window_s)
     return max(rates, default=None)
 
 
-def _beyond_few(arrived: float, expected: float, before: float) -> float:
-    """Return how unlikely few requests are, in e-folds, where even fewer tell what to expect.
+def beyond_chance(policy: Policy, arrived: float, expected: float, before: float = 1.0) -> bool:
+    """Whether more arrived in a short window than chance explains.
 
-    `before` is the share of the watched time that does. Worked: 11 where 3 of 23 s are expected are
-    chance (7.6 e-folds of 10.1), though 4.6 deviations of a normal number.
+    `before` is the share of the watched time that tells what to expect; it counts where that is few
+    requests. Worked: 11 where 3 of 23 s are expected are chance (7.6 e-folds of 10.1), though 4.6
+    deviations of a normal number.
     """
-    counts = np.array([arrived])
-    return before * float(e_folds(counts, max(expected, 1.0))[0])
+    deviations = policy.tuning.burst_deviations
+    if arrived - expected <= deviations * math.sqrt(max(1.0, expected)):
+        return False
+    if policy.pace == 1.0:
+        return True
+    few = before * float(e_folds(np.array([arrived]), max(expected, 1.0))[0])
+    return few > deviations**2 / 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
