@@ -41,6 +41,7 @@ class Fleet:
         self.replicas, self.share = replicas, rate_rps * TICK_S / replicas
         self.shares = [1.0 + 0.02 * number for number in range(replicas)]
         self.served = [0.0] * replicas
+        self.ready_s = [2.0] * replicas
         self.lie: Lie | None = None
         self.current = replicas
 
@@ -53,8 +54,8 @@ class Fleet:
         if self.lie is not None:
             samples[0] = self.lie(samples[0])
         pods = tuple(
-            Pod(uid=f"pod-{number}", state=PodState.READY, created_s=1.0, ready_s=2.0)
-            for number in range(self.replicas)
+            Pod(uid=f"pod-{number}", state=PodState.READY, created_s=1.0, ready_s=ready_s)
+            for number, ready_s in enumerate(self.ready_s)
         )
         observation = Observation(
             now_s=now_s, current=self.current, pods=pods, samples=tuple(samples)

@@ -12,7 +12,7 @@ from headroom.scaling import (
     State,
 )
 from headroom.scaling.windows.implausible_work import overlong
-from scaling.windows.contradicted_fleet import COST, Fleet, scaled, seconds
+from scaling.windows.contradicted_fleet import COST, START_S, TICK_S, Fleet, scaled, seconds
 
 
 def test_contradiction_is_forgotten_after_its_windows() -> None:
@@ -43,6 +43,20 @@ def test_restart_of_one_process_is_accepted() -> None:
     fleet.run(40)
     fleet.served[0] = 0.0
     assert all(not one.left_out for one in fleet.run(30))
+
+
+@pytest.mark.parametrize("stays_ready", [True, False])
+def test_counters_fall_again_and_again_where_a_container_crashes(*, stays_ready: bool) -> None:
+    """A container that restarts in its pod is unready meanwhile; a page of two servers is not."""
+    fleet, decisions = Fleet(), []
+    fleet.run(40)
+    for _ in range(6):
+        fleet.served[0] = 0.0
+        if not stays_ready:
+            fleet.ready_s[0] = START_S + TICK_S * fleet.tick + 1.0
+        decisions += fleet.run(15)
+    assert any(one.left_out for one in decisions) is stays_ready
+    assert bool(fleet.state.contradictions.found) is stays_ready
 
 
 @pytest.mark.parametrize(

@@ -126,3 +126,27 @@ def test_silent_replicas_count_from_the_first_rate_of_a_new_process_on() -> None
         found.append(read_signals(POLICY, windows, observation, None).arrival_rps.value)
     known = [value for value in found if value is not None]
     assert known == pytest.approx([120.0] * 15, rel=0.01)
+
+
+@pytest.mark.parametrize("heard_s", [0.0, 2.0], ids=["never scraped", "scraped once"])
+def test_silent_new_replicas_take_what_the_others_take_since_they_serve(heard_s: float) -> None:
+    """One replica took 60/s alone; with two more, which are silent, each takes 20/s."""
+    old = ready_pod("a", created_s=-1000.0)
+    new = tuple(ready_pod(uid, created_s=-30.0, ready_s=0.0) for uid in "bc")
+    windows, now_s = Windows(), -60.0
+    while now_s <= 14.0:
+        alone, together = 60.0 + min(now_s, 0.0), max(now_s, 0.0)
+        samples = [sample("a", now_s, 60.0 * alone + 20.0 * together)]
+        if 0.0 < now_s <= heard_s:
+            samples += [sample(pod.uid, now_s, 20.0 * now_s) for pod in new]
+        observation = Observation(
+            now_s=now_s,
+            current=3,
+            pods=(old, *new) if now_s >= 0.0 else (old,),
+            samples=tuple(samples),
+        )
+        windows = windows.absorb(observation)
+        now_s += TICK_S
+    found = read_signals(POLICY, windows, observation, None)
+    assert found.freshness is Freshness.STALE
+    assert found.arrival_rps.value == pytest.approx(60.0, rel=0.1)

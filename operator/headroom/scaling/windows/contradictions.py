@@ -47,7 +47,8 @@ class Contradictions:
 
     found: Mapping[str, Found] = field(default_factory=dict)
     fell: Mapping[str, float] = field(default_factory=dict)
-    """When the counters of a replica last fell, within `FORGOTTEN_S`."""
+    """When the counters of a replica that has stayed ready since last fell, within `FORGOTTEN_S`.
+    """
     even: frozenset[str] = frozenset()
     """Replicas that have had an even share of the requests, where connections stay with them."""
     understated: float = 1.0
@@ -71,9 +72,7 @@ class Contradictions:
         if len(ready) < 2 or cost is None:
             return self._faded(observation.now_s), after
         leaping: dict[str, str] = {}
-        fell = {
-            uid: at_s for uid, at_s in self.fell.items() if observation.now_s - at_s < FORGOTTEN_S
-        }
+        fell = _without_restarted(self.fell, observation)
         if self.found or may_leap(windows, after, cost):
             proven_uids = {uid for uid, one in self.found.items() if one.proven}
             suspected = self.found.keys() - proven_uids
@@ -171,3 +170,19 @@ class Contradictions:
     def has_no_known_share(self, uid: str) -> bool:
         """Whether a replica's share is held out, or contradicts connections known to be even."""
         return uid in self.found and (self.found[uid].leap or uid in self.even)
+
+
+def _without_restarted(fell: Mapping[str, float], observation: Observation) -> dict[str, float]:
+    """Return when counters last fell, without replicas that have become ready since.
+
+    A container that crashes again and again is unready in between: each time its counters fall, its
+    server has restarted.
+    """
+    if not fell:
+        return {}
+    ready_s = {pod.uid: pod.ready_s or 0.0 for pod in observation.ready}
+    return {
+        uid: at_s
+        for uid, at_s in fell.items()
+        if observation.now_s - at_s < FORGOTTEN_S and ready_s.get(uid, 0.0) <= at_s
+    }

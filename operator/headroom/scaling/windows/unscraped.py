@@ -8,6 +8,7 @@ the others take 80/s now. 480/s arrive, not 370/s.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from statistics import median_low
 
@@ -35,27 +36,41 @@ def beyond_last_windows(
     """Return the requests that silent ready pods took beyond their last windows, at least.
 
     Each is taken for one of the ready pods that are scraped: their median, which a hot one does not
-    move. 0 if none has been scraped throughout the window, or since the first tick: then a scrape
-    is some milliseconds older than its tick, and the window may begin before it.
+    move, since it serves. Worked: three replicas took 20/s each; ten more are ready for 12 s and
+    silent, and the three take 4.6/s since. The ten took 4.6/s for 12 s, not 20/s for 30 s. 0 if
+    none has been scraped throughout the window, or since the first tick: then a scrape is some
+    milliseconds older than its tick, and the window may begin before it.
     """
     columns, ends_s, first_s = windows.series.columns, windows.ends_s, windows.since_s or 0.0
     throughout = windows.series.times_s[0] <= np.maximum(ends_s - window_s, first_s)
     scraped = (throughout & (ends_s >= now_s - stale_after_s)).tolist()
     known = [columns[pod.uid] for pod in ready if pod.uid in columns]
-    seen = windows.arrived(window_s)[[column for column in known if scraped[column]]].tolist()
-    if not seen:
+    heard = [column for column in known if scraped[column]]
+    if not heard:
         return 0.0
-    usual, arrived = median_low(seen), _extrapolated(windows, window_s, now_s)
+    arrived = _extrapolated(windows, window_s, now_s)
+    usual: dict[float, float] = {}
     beyond = 0.0
     for pod in ready:
-        column = columns.get(pod.uid)
-        if column is None:
-            silent_s, own = now_s - serving_since_s(pod), 0.0
-        else:
-            silent_s, own = now_s - ends_s[column], float(arrived[column])
-        if silent_s > stale_after_s:
-            beyond += max(0.0, usual - own)
+        column, served_s = columns.get(pod.uid), now_s - serving_since_s(pod)
+        silent_s = served_s if column is None else now_s - ends_s[column]
+        if silent_s <= stale_after_s:
+            continue
+        span_s = _span_s(served_s, window_s)
+        if span_s not in usual:
+            usual[span_s] = median_low(windows.arrived(span_s)[heard].tolist())
+        own = 0.0 if column is None else float(arrived[column])
+        beyond += max(0.0, usual[span_s] - own)
     return beyond
+
+
+def _span_s(served_s: float, window_s: float) -> float:
+    """Return how much of the window a pod has served, rounded up to one of `SPANS`."""
+    return window_s * min(1.0, math.ceil(SPANS * served_s / window_s) / SPANS)
+
+
+SPANS = 16
+"""Different spans of a window, at most, however many pods started in it."""
 
 
 def _extrapolated(windows: Windows, window_s: float, now_s: float) -> Vector:
