@@ -24,6 +24,7 @@ from headroom_server.openai_api.answers.encoding import (
     Usage,
 )
 from headroom_server.openai_api.bodies.field_errors import validated
+from headroom_server.openai_api.bodies.json_text import json_text
 from headroom_server.openai_api.bodies.parameters import CompletionCall
 from headroom_server.openai_api.bodies.parsing import parse_completion
 from headroom_server.openai_api.bodies.schemas import Fields
@@ -64,7 +65,7 @@ def completion_of(
     completion = {**fields, "model": model, "prompt": text}
     if usage:
         completion["stream_options"] = {"include_usage": True}
-    return parse_completion(orjson.dumps(completion))
+    return parse_completion(json_text(completion))
 
 
 class GenerateForm(ServerSentEvents):

@@ -21,6 +21,8 @@ from headroom_server.openai_api.bodies.parsing import (
 )
 from headroom_server.openai_api.bodies.usual_bodies import usual_chat, usual_completion
 from headroom_server.openai_api.errors import InvalidFieldError
+from headroom_server.openai_api.generate_extension import parse_generate
+from headroom_server.openai_api.prompts.constraints import constraint_of
 from support.fuzzing import fuzz
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -196,6 +198,37 @@ def test_constraint_has_the_forms_of_openai_and_vllm(
     fields: dict[str, object], constraint: Constraint | None
 ) -> None:
     assert chat(**fields).choices.constraint == constraint
+
+
+HUGE = 10**30
+"""Beyond the 64 bits that orjson writes; JSON has no bound."""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param('"guided_json": {"maximum": %d}', id="guided"),
+        pytest.param(
+            '"response_format": {"type": "json_schema", "json_schema": {"name": "x", '
+            '"schema": {"maximum": %d}}}',
+            id="response format",
+        ),
+        pytest.param(
+            '"tool_choice": "required", "tools": [{"type": "function", "function": {"name": "f", '
+            '"parameters": {"maximum": %d}}}]',
+            id="tool",
+        ),
+    ],
+)
+def test_schema_may_have_integers_of_any_size(where: str) -> None:
+    body = orjson.dumps(CHAT)[:-1] + f", {where % HUGE}}}".encode()
+    assert f'"maximum":{HUGE}' in constraint_of(parse_chat(body)).text
+
+
+def test_parameter_of_any_size_is_refused_by_its_rule() -> None:
+    body = b'{"text_input": "a", "parameters": {"max_tokens": %d}}' % HUGE
+    with pytest.raises(InvalidFieldError, match="max_tokens must be less than"):
+        parse_generate("m", body, stream=False)
 
 
 def test_messages_become_what_templates_expect() -> None:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import orjson
-
 from headroom_server.generation.values import Sampling
+from headroom_server.openai_api.bodies.json_text import json_text
 from headroom_server.openai_api.bodies.parameters import (
     Choices,
     Constraint,
@@ -88,7 +87,7 @@ def _constraint(fields: SamplingFields) -> Constraint | None:
 
     def add(kind: ConstraintKind, field: str, value: object) -> None:
         if value is not None and value is not False:
-            text = value if isinstance(value, str) else orjson.dumps(value).decode()
+            text = value if isinstance(value, str) else json_text(value).decode()
             found.append(Constraint(kind, text, field))
 
     form, structured = fields.response_format, fields.structured_outputs

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import orjson
-
 from headroom_server.generation.text.constraint_owner import Owner
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.token_grammar import TokenGrammar, TooComplexError
+from headroom_server.openai_api.bodies.json_text import json_text
 from headroom_server.openai_api.bodies.parameters import (
     Call,
     ChatCall,
@@ -112,4 +111,4 @@ def _demanded(tools: ToolUse) -> Constraint | None:
         }
     else:
         return None
-    return Constraint(ConstraintKind.JSON_SCHEMA, orjson.dumps(schema).decode(), "tool_choice")
+    return Constraint(ConstraintKind.JSON_SCHEMA, json_text(schema).decode(), "tool_choice")
