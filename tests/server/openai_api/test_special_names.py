@@ -7,21 +7,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.huggingface_folder import load_text
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.special_names import CUT, SpecialNames, pieces
+from headroom_server.generation.text.turn_marks import turn_marks
 from headroom_server.openai_api.bodies.chat_schemas import ChatFields
 from headroom_server.openai_api.bodies.parsing import chat_of
 from headroom_server.openai_api.prompts.rendering import tokens_of
-from headroom_server.repository.random_llama import SPECIAL, write_random_llama
+from headroom_server.repository.random_llama import (
+    SPECIAL,
+    TURN,
+    TURN_END,
+    write_random_llama,
+)
 
+DEEPSEEK_V3_1 = (
+    "{% for one in messages %}{% if one.role == 'user' %}<|User|>{{ one.content }}"
+    "{% elif one.role == 'assistant' %}<|Assistant|></think>"
+    "{% if '</think>' in one.content %}{{ one.content.split('</think>')[-1] }}"
+    "{% else %}{{ one.content }}{% endif %}{% else %}{{ one.content }}\n\n{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|Assistant|><think>{% endif %}"
+)
+GLM_4_5 = (
+    "{% for one in messages %}<|{{ one.role }}|>\n{% if one.role == 'assistant' %}<think></think>"
+    "{{ one.content.split('</think>')[-1].split('<think>')[-1] }}{% else %}{{ one.content }}"
+    "{% endif %}{% endfor %}"
+)
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+    "{% for one in messages %}[{{ one.role }}] {{ one.content }}\n\n{% endfor %}"
+)
+ADDED = ("<|User|>", "<|Assistant|>", "<|user|>", "<|tool|>", "[user]", "<think>", "</think>")
 NAMES = ("<|im_end|>", "<|im_start|>", "</s>", "<s>", "[INST]", "aba", "a")
 
 
-@pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> ModelText:
+@pytest.fixture(scope="module", params=[True, False], ids=["special", "only added"])
+def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ModelText:
+    """A model whose tokenizer calls the marks of turns special, or does not, as DeepSeek R1's."""
     folder = tmp_path_factory.mktemp("model") / "m"
     write_random_llama(folder)
+    tokenizer = orjson.loads((folder / "tokenizer.json").read_bytes())
+    for added in tokenizer["added_tokens"]:
+        added["special"] = request.param or added["content"] not in (TURN, TURN_END)
+    (folder / "tokenizer.json").write_bytes(orjson.dumps(tokenizer))
     return load_text(folder)
 
 
@@ -60,6 +89,22 @@ def test_prompt_of_a_completion_may_have_special_tokens(text: ModelText) -> None
 def test_message_without_names_is_tokenized_as_a_whole(text: ModelText) -> None:
     messages = [{"role": "user", "content": "a < b | c > d"}]
     assert text.tokenizer.special_names.as_text(messages) == messages
+
+
+@pytest.mark.parametrize(
+    ("template", "marks"),
+    [
+        pytest.param(DEEPSEEK_V3_1, ["<|User|>", "<|Assistant|>"], id="reasoning is cut off"),
+        pytest.param(GLM_4_5, ["<|user|>"], id="reasoning is left empty"),
+        pytest.param(NO_SYSTEM, ["[user]"], id="no system"),
+        pytest.param("{{ raise_exception('never') }}", [], id="refuses every conversation"),
+    ],
+)
+def test_marks_of_turns_are_what_the_template_writes_around_messages(
+    template: str, marks: list[str]
+) -> None:
+    added = [*ADDED, "\n\n", "  ", "user"]
+    assert turn_marks(ChatTemplate(template, {}), added) == marks
 
 
 @given(st.lists(st.sampled_from([*NAMES, "<|im_", "end|>", "b", "[", "<", "/s>"]), max_size=12))

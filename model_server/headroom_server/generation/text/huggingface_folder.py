@@ -18,7 +18,7 @@ def load_text(folder: Path) -> ModelText:
         LoadError: a file is missing or invalid.
     """
     chat = load_chat_template(folder)
-    tokenizer = load_tokenizer(folder)
+    tokenizer = load_tokenizer(folder, chat)
     return ModelText(
         tokenizer=tokenizer,
         chat=chat,

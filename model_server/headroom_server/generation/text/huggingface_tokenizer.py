@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import orjson
 from tokenizers import Tokenizer as LibraryTokenizer
 
+from headroom_server.generation.text.chat import ChatFormat
 from headroom_server.generation.text.special_names import SpecialNames
 from headroom_server.generation.text.tokenizer import ByteDetokenizer, Detokenizer, TokenBytes
+from headroom_server.generation.text.turn_marks import turn_marks
 
 REPLACEMENT = "\ufffd"
 MOST_HELD = 3
@@ -18,16 +20,21 @@ MOST_HELD = 3
 class HuggingFaceTokenizer:
     """A tokenizer of the `tokenizers` library."""
 
-    def __init__(self, library: LibraryTokenizer, eos_tokens: Iterable[int]) -> None:
+    def __init__(
+        self,
+        library: LibraryTokenizer,
+        eos_tokens: Iterable[int],
+        chat: ChatFormat | None = None,
+    ) -> None:
+        """Wrap a tokenizer; `chat`: the format whose marks of turns are special names, too."""
         self.library = library
         self.eos_tokens = frozenset(eos_tokens)
-        special = {
-            token: added.content
-            for token, added in library.get_added_tokens_decoder().items()
-            if added.special
-        }
+        added = library.get_added_tokens_decoder()
+        special = {token: one.content for token, one in added.items() if one.special}
+        others = [one.content for one in added.values() if not one.special]
+        marks = turn_marks(chat, others) if chat is not None else ()
         self._special = special.keys()
-        self.special_names = SpecialNames(special.values())
+        self.special_names = SpecialNames([*special.values(), *marks])
         self._bytes = _byte_table(library, self._special)
 
     def encode(self, text: str, *, special: bool) -> Sequence[int]:

@@ -11,14 +11,15 @@ import orjson
 from tokenizers import Tokenizer as LibraryTokenizer
 
 from headroom_server.engine import LoadError
+from headroom_server.generation.text.chat import ChatFormat
 from headroom_server.generation.text.huggingface_tokenizer import HuggingFaceTokenizer
 
 MAX_FILE_BYTES = 256 << 20
 """Largest size of tokenizer.json; the largest published ones have 35 MB."""
 
 
-def load_tokenizer(folder: Path) -> HuggingFaceTokenizer:
-    """Load a folder's tokenizer, and the tokens that end an answer.
+def load_tokenizer(folder: Path, chat: ChatFormat | None = None) -> HuggingFaceTokenizer:
+    """Load a folder's tokenizer, and the tokens that end an answer; `chat` is its chat template.
 
     Raises:
         LoadError: a file is missing or invalid.
@@ -40,7 +41,7 @@ def load_tokenizer(folder: Path) -> HuggingFaceTokenizer:
     library.no_truncation()
     library.no_padding()
     _check_encodes(library)
-    return HuggingFaceTokenizer(library, _eos_tokens(folder, library))
+    return HuggingFaceTokenizer(library, _eos_tokens(folder, library), chat)
 
 
 def _check_encodes(library: LibraryTokenizer) -> None:
