@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import typer
 
+from headroom.cli.messages import say
 from headroom.errors import ClusterError, NotFound, Unavailable
 from headroom.printable import printable
 
@@ -14,7 +15,7 @@ FAILURE = 1
 
 def fail(message: str) -> NoReturn:
     """Print an error and its remedy on standard error, and exit with 1."""
-    typer.echo(f"error: {printable(message)}", err=True)
+    say(f"error: {printable(message)}")
     raise typer.Exit(FAILURE)
 
 

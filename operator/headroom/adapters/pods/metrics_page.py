@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
+import asyncio
 from urllib.parse import urlsplit
 
+import aiohttp
+
+from headroom.adapters.http_session import HttpSession, read_start
 from headroom.errors import Unmeasurable
 
 MAX_PAGE_BYTES = 8 << 20
 TIMEOUT_S = 10.0
+"""Of the whole answer."""
 
 
 def page_url(url: str, path: str) -> str:
@@ -23,16 +26,25 @@ def page_url(url: str, path: str) -> str:
     return url if parts.path.strip("/") else url.rstrip("/") + path
 
 
-def metrics_page(url: str) -> str:
+def metrics_page(url: str, timeout_s: float = TIMEOUT_S) -> str:
     """Return the page.
 
-    Raises Unmeasurable: the server does not answer, or not with a page.
+    Raises Unmeasurable: the server does not answer in time, or not with a page.
     """
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - see page_url
-            page: bytes = answer.read(MAX_PAGE_BYTES + 1)
-    except (OSError, ValueError) as error:
+        return asyncio.run(_page(url, timeout_s))
+    except TimeoutError as error:
+        why = f"no whole answer within {timeout_s:g} s"
+        raise Unmeasurable(f"{url} does not answer: {why}. Give a replica's address") from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
         raise Unmeasurable(f"{url} does not answer: {error}. Give a replica's address") from error
-    if len(page) > MAX_PAGE_BYTES:
-        raise Unmeasurable(f"{url} must have at most {MAX_PAGE_BYTES} bytes of metrics")
+
+
+async def _page(url: str, timeout_s: float) -> str:
+    async with HttpSession() as http, http.request("GET", url, timeout_s) as response:
+        if response.status != 200:
+            raise Unmeasurable(
+                f"{url} must answer with 200; got {response.status}. Give a replica's address"
+            )
+        page = await read_start(response, MAX_PAGE_BYTES, MAX_PAGE_BYTES)
     return page.decode(errors="replace")

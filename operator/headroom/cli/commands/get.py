@@ -22,6 +22,7 @@ from headroom.cli.cluster_options import (
     connection,
 )
 from headroom.cli.exit_codes import fail_for
+from headroom.cli.messages import say
 
 if TYPE_CHECKING:
     from headroom.adapters.api_server.kubernetes_api import KubernetesApi
@@ -53,7 +54,7 @@ def get(
         typer.echo(as_json(rows))
     elif not rows:
         where = "any namespace" if all_namespaces else f"namespace {namespace or api.namespace}"
-        typer.echo(f"No InferenceServices found in {where}.", err=True)
+        say(f"No InferenceServices found in {where}.")
     else:
         typer.echo(table(rows, wide=output is TableOutput.WIDE, namespaced=all_namespaces))
 

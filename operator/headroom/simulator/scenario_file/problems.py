@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from headroom.api.invalid_spec import shown
 from headroom.api.rule_words import rule_of
+from headroom.printable import printable
 from headroom.simulator.arrivals.recorded_trace import TraceError
 from headroom.simulator.scenario_file.arrivals_tables import TAG
 from headroom.simulator.scenario_file.table import Table
@@ -38,7 +39,7 @@ class Problem(Exception):  # noqa: N818  (a part of ScenarioError)
 
     def __init__(self, path: Path, message: str) -> None:
         self.path = path
-        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+        parts = (f"[{part}]" if isinstance(part, int) else f".{printable(part)}" for part in path)
         super().__init__(f"{''.join(parts).removeprefix('.') or 'the file'}: {message}")
 
 

@@ -34,6 +34,7 @@ from headroom.cli.commands.plan.options import (
     Wait,
 )
 from headroom.cli.commands.plan.output import exit_on_invalid_input, show
+from headroom.cli.messages import say
 from headroom.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def rate(
         show({name: one for name, one, _ in parts}, [one for *_, one in parts], output)
         if out is not None:
             write_plot(found.plan, out)
-            typer.echo(f"wrote {out}", err=True)
+            say(f"wrote {out}")
 
 
 @app.command()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import typer
 import yaml
 from rich.console import RenderableType
 from rich.text import Text
@@ -24,6 +23,7 @@ from headroom.cli.commands.plan.replica_cost import (
     check_given_once,
     replica_cost,
 )
+from headroom.cli.messages import say
 from headroom.planner.errors import ImpossiblePlan, positive, require
 from headroom.planner.generation.generating_service import GeneratingService, check_service
 from headroom.planner.generation.pool_manifests import pool_manifests
@@ -67,7 +67,7 @@ def planned_generation(options: GenerationOptions) -> tuple[dict[str, Any], Rend
     if options.replica.measure is not None:
         positive("the arrival rate", options.rate_rps, "Give requests per second")
         check_service(service_of(options, UNMEASURED))  # a measurement takes a minute
-        typer.echo(f"watching {options.replica.measure} for {options.replica.watch}", err=True)
+        say(f"watching {options.replica.measure} for {options.replica.watch}")
         engine = measured_engine(
             options.replica.measure,
             profile=options.replica.profile,

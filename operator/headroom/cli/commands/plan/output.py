@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from headroom.cli.cluster_options import Output
+from headroom.cli.messages import say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -27,7 +28,7 @@ def exit_on_invalid_input() -> Iterator[None]:
     try:
         yield
     except (ImpossiblePlan, Unmeasurable, ValueError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         raise typer.Exit(2) from None
 
 

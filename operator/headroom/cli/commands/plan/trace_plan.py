@@ -18,6 +18,7 @@ from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
 from headroom.planner.feasibility import Feasibility, feasibility, min_replicas_for
 from headroom.planner.trace_plan import Rates, TracePlan, plan_trace
+from headroom.printable import printable
 from headroom.simulator.arrivals.recorded_trace import RequestTrace, Trace
 from headroom.simulator.arrivals.trace_file import read_trace
 from headroom.simulator.traces import shipped_trace, trace_names
@@ -57,7 +58,7 @@ def planned_trace(
         )
     report = {"name": read.name} | _trace_report(plan)
     lines = [
-        f"{read.name}: {counted(len(plan.needed), 'window')} of {span(window_s)}",
+        f"{printable(read.name)}: {counted(len(plan.needed), 'window')} of {span(window_s)}",
         *_trace_lines(plan),
     ]
     if found is not None:

@@ -19,6 +19,7 @@ from headroom.cli.commands.simulate.options import SimulationOptions
 from headroom.cli.commands.simulate.planned_runs import WITHOUT, Misuse, Ports, runs_of
 from headroom.cli.commands.simulate.progress import RunsProgress
 from headroom.cli.commands.simulate.worker_pool import Study, carry_out
+from headroom.printable import printable
 from headroom.simulator.outcome import Outcome
 from headroom.simulator.report import number_format
 from headroom.simulator.report.html_page import page
@@ -120,7 +121,7 @@ def _write(
 ) -> None:
     for path, render in files.items():
         write_atomically(path, render(outcomes))
-        say.print(Text(f"wrote {path}"))
+        say.print(Text(f"wrote {printable(str(path))}"))
 
 
 def _check_writable(paths: Iterable[Path]) -> None:
@@ -136,7 +137,8 @@ def _check_writable(paths: Iterable[Path]) -> None:
 def _verdict(study: Study, planned_runs: int, say: Console) -> int:
     for failed in study.failures:
         kind = "" if isinstance(failed.error, ValueError) else f"{type(failed.error).__name__}: "
-        say.print(Text(f"error: {failed.run.label}: {kind}{failed.error}"))
+        error = f"{failed.run.label}: {kind}{failed.error}"
+        say.print(Text(f"error: {printable(error)}"))
     if study.interrupted:
         done = len(study.finished) - len(study.failures)
         kept = "the reports contain these" if done else "nothing is reported"

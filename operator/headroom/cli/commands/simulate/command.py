@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headroom.cli.commands.simulate.options import SimulationOptions
+from headroom.cli.messages import say
 from headroom.cli.option_groups import with_option_groups
 
 if TYPE_CHECKING:
@@ -33,21 +34,21 @@ def simulate_command(
     from headroom.cli.commands.simulate.campaign import consoles, listed, simulate
     from headroom.cli.commands.simulate.planned_runs import Misuse
 
-    console, say = consoles()
+    console, progress = consoles()
     if list_:
         console.print(listed(_ports()))
         return
     if not options.scenario:
         raise typer.BadParameter("a scenario must be given; --list shows the shipped ones")
     try:
-        code = simulate(options, _ports(), console, say)
+        code = simulate(options, _ports(), console, progress)
     except Misuse as error:
         raise typer.BadParameter(str(error)) from None
     except OSError as error:
-        typer.echo(f"error: {error.filename}: {error.strerror}", err=True)
+        say(f"error: {error.filename}: {error.strerror}")
         code = 1
     except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
+        say(f"error: {error}")
         code = 1
     raise typer.Exit(code)
 
