@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.generation.pools.announcing import announced, with_announced
 from headroom.scaling.generation.pools.holding import reason_to_hold
 from headroom.scaling.generation.pools.passing import MEMORY_S, Passing
+from headroom.scaling.state.state import State
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole
 
 WELL = PoolReport(
@@ -157,3 +159,25 @@ def test_nothing_is_learned_of_a_pool_that_is_full_or_unseen(said: dict[str, Any
     later = _taught(known, 300, 900, 3.0, **said)
     assert later.share == known.share
     assert _taught(later, 900, 950, 30.0).share == known.share  # a queue is passed on
+
+
+def test_share_survives_a_restart_of_the_operator_during_a_surge() -> None:
+    """A full prefill pool teaches nothing, so what is not kept is not known until it is over."""
+    known = _taught(Passing(), 0, 300, 15.0)
+    saved = json.loads(json.dumps(State(passing=known).to_checkpoint()))
+    restored = State.from_checkpoint(saved)
+    passing = _taught(restored.passing, 400, 500, 15.0, **SHORT)
+    found = announced(partner(**SHORT), passing, 500.0)
+    assert found is not None
+    assert found.later_rps == pytest.approx(1.5 * 30.0)
+
+
+def test_service_that_is_no_decode_pool_saves_no_share() -> None:
+    assert "passing" not in State.initial().to_checkpoint()
+
+
+@pytest.mark.parametrize("numbers", [[], [1.0], [1.0, 2.0, 3.0], [1e17, 1.0], [-1.0, 1.0], "1, 2"])
+def test_share_of_a_damaged_checkpoint_is_refused(numbers: object) -> None:
+    damaged = {**State.initial().to_checkpoint(), "passing": numbers}
+    with pytest.raises(ValueError, match="checkpoint passing must"):
+        State.from_checkpoint(damaged)

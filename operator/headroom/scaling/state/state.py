@@ -128,6 +128,7 @@ class State:
             "correction": [short(math.exp(self.correction.logarithm))],
             **promise_checkpoint.to_checkpoint(self.margin, self.risk, self.budget, self.reserve),
             "coldStarts": [short(seconds) for seconds in self.cold_starts.seconds],
+            **self.passing.to_checkpoint(),
         }
         decided_s = self.restored_s if self.last_s is None else self.last_s
         if decided_s is not None:
@@ -175,6 +176,7 @@ class State:
             correction=Correction(logarithm=math.log(factors[0])),
             learner=learner_checkpoint.from_checkpoint(checkpoint),
             cold_starts=cold_start.of_checkpoint(checkpoint),
+            passing=Passing.from_checkpoint(checkpoint),
             flaps=hour.flaps,
             arrivals_high=hour.arrivals_high,
             forecast=hour.forecast,

@@ -2,7 +2,8 @@
 
 It is 1 where each request passes both once. Servers that compute short prompts in the decode pool
 make it more, clients that give up while they wait less. It is learned only while the prefill pool
-has enough replicas: a full one passes on what it can, which says nothing of what it is sent.
+has enough replicas: a full one passes on what it can, which says nothing of what it is sent. So it
+survives a restart: an operator that begins during a surge would have no time to learn it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from headroom.scaling.forecast.rate_history import WINDOW_S
 from headroom.scaling.frozen import replace
+from headroom.scaling.values.checkpoint_numbers import MOST_COUNTED, Checkpoint, numbers_of, short
 from headroom.scaling.values.partner import PoolReport
 
 MEMORY_S = 600.0
@@ -42,6 +44,25 @@ class Passing:
     """Since when the prefill pool has enough replicas; None while it has not."""
     queued_s: float = -math.inf
     """When it last had a queue."""
+
+    def to_checkpoint(self) -> dict[str, object]:
+        """Return what survives a restart, as JSON values; nothing outside of a decode pool."""
+        counted = [short(min(MOST_COUNTED, number)) for number in (self.arrived, self.passed)]
+        return {"passing": counted} if any(counted) else {}
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> Passing:
+        """Return what `to_checkpoint` saved; an older checkpoint has nothing.
+
+        Raise ValueError with rule and value.
+        """
+        if "passing" not in checkpoint:
+            return cls()
+        numbers = numbers_of(checkpoint, "passing")
+        if len(numbers) != 2 or max(numbers) > MOST_COUNTED:
+            rule = f"requests that arrived and were passed on, <= {MOST_COUNTED:g}"
+            raise ValueError(f"checkpoint passing must hold {rule}; got {numbers}")
+        return cls(arrived=numbers[0], passed=numbers[1])
 
     def observe(self, now_s: float, report: PoolReport | None, passed_rps: float | None) -> Passing:
         """Return what is known after a tick; None: no fresh report, no fresh rate."""
