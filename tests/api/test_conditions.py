@@ -50,6 +50,18 @@ def saying(kind: str, status: str, reason: str) -> Condition:
             id="another autoscaler",
         ),
         pytest.param(
+            [("Ready", "True", "Serving"), ("MetricsAvailable", "Unknown", "CollectingMetrics")],
+            "MetricsMissing",
+            "CollectingMetrics",
+            id="the operator has just started",
+        ),
+        pytest.param(
+            [("Ready", "True", "Serving"), ("MetricsAvailable", "Unknown", "CollectingMetrics")],
+            "MinReplicas",
+            "MinReplicas",
+            id="a decision that needs no metrics",
+        ),
+        pytest.param(
             [("Ready", "False", "TargetNotFound")], None, "TargetNotFound", id="no target"
         ),
         pytest.param([("Ready", "Unknown", "Pending")], None, None, id="not known"),

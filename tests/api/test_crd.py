@@ -79,6 +79,14 @@ def test_every_rule_has_a_message(rule: dict[str, str]) -> None:
     assert any(f" {word} " in f" {rule['message']} " for word in ("must", "needs", "has"))
 
 
+def test_rules_that_show_what_they_got_state_the_rule_before_it_and_no_number() -> None:
+    shown = [rule for rule in RULES if "; got ' + (" in rule.get("messageExpression", "")]
+    assert len(shown) >= 4
+    for rule in shown:
+        assert rule["messageExpression"].startswith(f"'{rule['message']}; got ' + (")
+        assert "string(" not in rule["messageExpression"]
+
+
 def test_conditions_are_a_map_by_type() -> None:
     conditions = PROPERTIES[".status.conditions"]
     assert conditions["x-kubernetes-list-type"] == "map"

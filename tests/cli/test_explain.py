@@ -72,6 +72,13 @@ def test_explain_shows_decision_and_counterfactuals() -> None:
     assert "fine" not in text
 
 
+def test_first_line_after_a_start_of_the_operator_says_that_metrics_are_collected() -> None:
+    signals = STATUS["signals"] | {"freshness": "Missing"}
+    status = STATUS | {"signals": signals, "reason": "CollectingMetrics"}
+    text = words(SERVICE | {"status": status})
+    assert text.splitlines()[1].startswith("Metrics are collected until rates are known: no ")
+
+
 @pytest.mark.parametrize(
     ("freshness", "ready", "expected"),
     [

@@ -13,6 +13,19 @@ from support.cluster_world import Manifest
 from support.controller_world import REPLICA_RPS, World, play
 
 
+def test_raised_minimum_is_a_service_that_warms_up() -> None:
+    async def scenario(world: World) -> None:
+        world.create(scaling={"minReplicas": 1})
+        await world.run_for(60.0)
+        world.edit(scaling={"minReplicas": 2})
+        await world.run_for(10.0)
+        (warning,) = [one for one in world.cluster.events() if one["type"] == "Warning"]
+        assert warning["reason"] == "WarmingUp"
+        assert "1 of 2 replicas are ready" in warning["note"]
+
+    play(scenario)
+
+
 def test_load_scales_up_and_back_to_the_minimum() -> None:
     async def scenario(world: World) -> None:
         world.create(scaling={"scaleDown": {"stabilizationWindow": "60s"}})

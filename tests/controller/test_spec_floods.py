@@ -29,7 +29,7 @@ def test_pod_template_of_too_many_values_is_refused_and_not_looked_at(
     given = body(spec__runtime__podTemplate=template(values))
     for stored in (given, self_of(cache, given)):
         if is_kept:
-            assert InferenceService.parse(stored).spec.runtime.describes_pods
+            assert InferenceService.parse(stored).spec.runtime.pod_template.overlay()
             continue
         with pytest.raises(InvalidSpec, match=f"podTemplate.*at most {MOST_VALUES} values"):
             InferenceService.parse(stored)

@@ -53,7 +53,7 @@ INVALID_SERVERS: tuple[InvalidSpec, ...] = (
         "another server without its batch size",
         "spec.runtime.profile",
         "vllm",
-        "runtime.maxBatchSize must be set for every profile except headroom",
+        "whose server reports it; got none for vllm",
         field="spec.runtime.maxBatchSize",
     ),
     refused(

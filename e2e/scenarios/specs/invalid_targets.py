@@ -29,14 +29,14 @@ INVALID_TARGETS: tuple[InvalidSpec, ...] = (
         "neither an image nor a target",
         "spec.runtime.image",
         ABSENT,
-        "spec must set exactly one of runtime.image",
+        "(it scales an existing workload); got neither",
         field="spec.targetRef",
     ),
     refused(
         "an image and a target",
         "spec.targetRef",
         TARGETED["targetRef"],
-        "spec must set exactly one of runtime.image",
+        "(it scales an existing workload); got both",
     ),
     refused(
         "a target of its own kind",

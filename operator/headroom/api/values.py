@@ -38,10 +38,15 @@ class Rule:
     """The property that breaks the rule, relative to the value; empty for the whole value."""
     got: Callable[[Any], str] | None = None
     """What the parsed value has instead, where the property alone does not show it."""
+    got_cel: str = ""
+    """The same as CEL. Without it the API server shows no value. It contains texts and no numbers:
+    the API server estimates no bound for the length of a number as text, and rejects the schema."""
 
     def as_validation(self) -> dict[str, str]:
         """Render the entry of x-kubernetes-validations."""
         entry = {"rule": self.cel, "message": self.message}
+        if self.got_cel:
+            entry["messageExpression"] = f"'{self.message}; got ' + ({self.got_cel})"
         return entry | {"fieldPath": f".{self.field}"} if self.field else entry
 
 

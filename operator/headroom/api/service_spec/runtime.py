@@ -152,13 +152,6 @@ class Runtime(Value):
     ] = PodTemplate()
     """Merged into the generated pod template: nodeSelector, tolerations, volumes, sidecars."""
 
-    @property
-    def describes_pods(self) -> bool:
-        """Whether any field applies to pods that the operator creates."""
-        return bool(
-            self.args or self.env or self.resources.manifest() or self.pod_template.overlay()
-        )
-
     @field_serializer("pod_template")
     def _written(self, template: PodTemplate) -> dict[str, Any]:
         return template.overlay()
@@ -189,6 +182,8 @@ class Runtime(Value):
             ),
             message="runtime.maxBatchSize must be set for every profile except headroom, and must "
             "not be set for headroom, whose server reports it",
+            got=lambda runtime: f"{runtime.max_batch_size or 'none'} for {runtime.profile}",
+            got_cel="(has(self.maxBatchSize) ? 'a number' : 'none') + ' for ' + self.profile",
         ),
         Rule(
             field="env",

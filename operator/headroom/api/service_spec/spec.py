@@ -53,6 +53,33 @@ class Drain(Value):
     """Time that a terminating replica has to finish the requests it accepted."""
 
 
+_OF_PODS_CEL = {
+    "runtime.args": "size(self.runtime.args) > 0",
+    "runtime.env": "size(self.runtime.env) > 0",
+    "runtime.resources": "has(self.runtime.resources.limits) || "
+    "has(self.runtime.resources.requests)",
+    "runtime.podTemplate": "has(self.runtime.podTemplate.metadata) || "
+    "has(self.runtime.podTemplate.spec)",
+    "model.uri": "self.model.uri != ''",
+    "rollout": "has(self.rollout.maxSurge) || has(self.rollout.maxUnavailable)",
+}
+"""Whether each field is set that describes pods which the operator creates, as CEL."""
+
+
+def _of_pods(spec: Spec) -> list[str]:
+    """Return the fields that are set and describe pods which the operator creates."""
+    runtime = spec.runtime
+    is_set = (
+        runtime.args,
+        runtime.env,
+        runtime.resources.manifest(),
+        runtime.pod_template.overlay(),
+        spec.model.uri,
+        spec.rollout.manifest(),
+    )
+    return [name for name, found in zip(_OF_PODS_CEL, is_set, strict=True) if found]
+
+
 class Spec(Value):
     """Desired service level, model server and scaling limits."""
 
@@ -102,20 +129,16 @@ class Spec(Value):
             message="spec must set exactly one of runtime.image (the operator creates the pods) "
             "and targetRef (it scales an existing workload)",
             got=lambda spec: "neither" if spec.target_ref is None else "both",
+            got_cel="has(self.targetRef) ? 'both' : 'neither'",
         ),
         Rule(
             field="targetRef",
-            cel="!has(self.targetRef) || (size(self.runtime.args) == 0 && "
-            "size(self.runtime.env) == 0 && !has(self.runtime.resources.limits) && "
-            "!has(self.runtime.resources.requests) && !has(self.runtime.podTemplate.metadata) && "
-            "!has(self.runtime.podTemplate.spec) && self.model.uri == '' && "
-            "!has(self.rollout.maxSurge) && !has(self.rollout.maxUnavailable))",
-            holds=lambda spec: (
-                spec.target_ref is None
-                or not (spec.runtime.describes_pods or spec.model.uri or spec.rollout.manifest())
-            ),
+            cel=f"!has(self.targetRef) || !({' || '.join(_OF_PODS_CEL.values())})",
+            holds=lambda spec: spec.target_ref is None or not _of_pods(spec),
             message="runtime.args, env, resources, podTemplate, model.uri and rollout must not be "
             "set with targetRef, whose pods the operator does not create",
+            got=lambda spec: _of_pods(spec)[0],
+            got_cel=" : ".join(f"{cel} ? '{name}'" for name, cel in _OF_PODS_CEL.items()) + " : ''",
         ),
         Rule(
             field="warmup.request",
@@ -157,8 +180,12 @@ class Spec(Value):
             field="replicas",
             cel="has(self.replicas) == (self.scaling.mode == 'External')",
             holds=lambda spec: (spec.replicas is not None) == (spec.scaling.mode == "External"),
-            message="replicas must be set where scaling.mode is External, and only there; to "
-            "keep the current number, set it to status.replicas",
+            message="replicas must be set where scaling.mode is External (status.replicas keeps "
+            "the current number), and only there: otherwise set scaling.minReplicas",
+            got=lambda spec: (
+                f"{'none' if spec.replicas is None else spec.replicas} in mode {spec.scaling.mode}"
+            ),
+            got_cel="(has(self.replicas) ? 'a number' : 'none') + ' in mode ' + self.scaling.mode",
         ),
         Rule(
             field="replicas",

@@ -89,13 +89,18 @@ Conditions = tuple[Condition, ...]
 def reason_of(conditions: Conditions, decided: str | None) -> str | None:
     """Return the reason that matters most: why it does not serve, or cannot scale; else `decided`.
 
-    A decision without metrics says so, although a replica that cannot start is why.
+    A decision without metrics says so, although a replica that cannot start is why, or the time
+    since the operator started.
     """
     by_kind = {one.type: one for one in conditions}
     for kind in (ConditionType.READY, ConditionType.ABLE_TO_SCALE):
         one = by_kind.get(kind)
         if one is not None and one.status is ConditionStatus.FALSE:
             return one.reason
+    metrics = by_kind.get(ConditionType.METRICS_AVAILABLE)
+    is_collecting = metrics is not None and metrics.reason == StatusReason.COLLECTING_METRICS
+    if is_collecting and decided == StatusReason.METRICS_MISSING:
+        return StatusReason.COLLECTING_METRICS
     return decided
 
 

@@ -48,7 +48,7 @@ class Status(Value):
     """Label selector of the pods."""
     reason: Annotated[str, Field(max_length=128)] | None = None
     """What matters most: why Ready is False, why replicas cannot be written, or else the reason of
-    the last decision."""
+    the last decision; CollectingMetrics while the metrics history is too short for one."""
     decision: DecisionStatus | None = None
     """The last scaling decision."""
     signals: SignalsStatus | None = None

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headroom.api.reasons import StatusReason
 from headroom.api.service_spec.service_level import ServiceLevel
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.service_status.decision_status import DecisionStatus
@@ -98,8 +99,11 @@ def _doubt(status: Status) -> Text:
     signals = status.signals
     if signals is None or signals.freshness == Freshness.FRESH or not status.ready_replicas:
         return Text(end="")
-    words = f"Metrics are {signals.freshness.lower()}: no replica is removed, "
-    return Text(f"{words}and what follows may be out of date.", style="bold yellow")
+    words = f"Metrics are {signals.freshness.lower()}"
+    if status.reason == StatusReason.COLLECTING_METRICS:
+        words = "Metrics are collected until rates are known"
+    doubt = f"{words}: no replica is removed, and what follows may be out of date."
+    return Text(doubt, style="bold yellow")
 
 
 def _decision(decision: DecisionStatus) -> Text:

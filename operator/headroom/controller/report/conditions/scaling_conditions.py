@@ -56,7 +56,7 @@ def ready(tick: TickResult) -> Judgement:
     if counts.unschedulable:
         why = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
         return FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
-    if counts.warming + counts.late:
+    if counts.warming + counts.late or tick.written.scaled:  # their pods are listed next tick
         return (
             FALSE,
             StatusReason.WARMING_UP,
