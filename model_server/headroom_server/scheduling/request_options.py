@@ -69,7 +69,7 @@ def check_deadline(deadline_s: float | None, fastest_s: float, name: bytes) -> N
     """
     if deadline_s is not None and deadline_s < fastest_s:
         raise ImpossibleDeadlineError(
-            f"{name.decode()}, or the deadline of the request's SLO class, must be at least "
+            f"{name.decode()}, or a deadline of the protocol or the SLO class, must be at least "
             f"{fastest_s:.3g} s, the shortest time that anything took here; got {deadline_s:g} s"
         )
 

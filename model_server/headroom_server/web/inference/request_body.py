@@ -1,10 +1,15 @@
-"""The body of a request over ASGI: read within its bounds, and why it is not JSON."""
+"""The body of a request over ASGI: read within its bounds, and why it cannot be read."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headroom_server.errors import DisconnectedError, EncodingError, NotJsonError, TooLargeError
+from headroom_server.errors import (
+    DisconnectedError,
+    EncodingError,
+    InvalidRequestError,
+    TooLargeError,
+)
 from headroom_server.web.shared_bound import Reservation
 
 if TYPE_CHECKING:
@@ -50,8 +55,8 @@ async def read_body(
     return body
 
 
-def explain(error: NotJsonError, headers: dict[bytes, bytes]) -> None:
-    """Raise a better error if a body is no JSON because it is compressed."""
+def explain(error: InvalidRequestError, headers: dict[bytes, bytes]) -> None:
+    """Raise a better error if a body cannot be read because it is compressed."""
     encoding = headers.get(b"content-encoding", b"identity")
     if encoding.lower() != b"identity":
         raise EncodingError(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headroom_server.connection import connection_of
 from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
-from headroom_server.errors import InvalidRequestError, NotJsonError
+from headroom_server.errors import InvalidRequestError
 from headroom_server.protocols import open_inference
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
@@ -88,7 +88,7 @@ class Target(NamedTuple):
             return (_read_typed if self.typed else _read_tensors)(
                 self.served, codecs, headers, body
             )
-        except NotJsonError as error:
+        except InvalidRequestError as error:
             explain(error, headers)
             raise
 
