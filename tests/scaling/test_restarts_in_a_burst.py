@@ -65,7 +65,7 @@ def test_rate_of_before_a_restart_buys_nothing(restart: Restart) -> None:
 
 
 @pytest.mark.parametrize(("missed", "asks"), [(0.0, True), (0.1, True), (0.6, False)])
-def test_burst_is_not_believed_while_many_requests_miss(missed: float, *, asks: bool) -> None:
+def test_excess_is_no_burst_while_many_requests_miss(missed: float, *, asks: bool) -> None:
     """Clients that try again after each miss send more than before, and want no more."""
     state, pods = Restart().service().state, (ready_pod("a", created_s=-900.0),)
     replicas = []
