@@ -202,6 +202,21 @@ def test_plan_trace_of_requests_counts_them_by_window(tmp_path: Path) -> None:
     assert report(line)["trace"]["replicas"] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("arrival_s\n0\n1e15\n", "must have at most 10000000 windows"),
+        ("t_s,requests\n0,1e300\n60,1e300\n", "must have at most 1e+08 req/s"),
+    ],
+)
+def test_plan_of_trace_beyond_every_load_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "load.csv"
+    path.write_text(text)
+    result = plan(f"trace {path} {BATCH}")
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
 def test_plan_of_malformed_trace_names_file_line_and_rule(tmp_path: Path) -> None:
     path = tmp_path / "load.csv"
     path.write_text("t_s,requests\n0,6000\n60,-1\n")

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import time
 from importlib.resources import files
 from pathlib import Path
 
@@ -468,8 +469,35 @@ def test_scenario_with_any_value_parses_or_fails_at_its_line(key: str, value: st
 
 @pytest.mark.parametrize(
     "text",
-    ["x = " + "[" * 5000, "x = " + "9" * 5000, "", "\x00", "[service]", "service = 1", "a.b.c = 1"],
-    ids=["deep", "long", "empty", "nul", "table", "number", "dotted"],
+    [
+        "x = " + "[" * 5000,
+        "x = " + "9" * 5000,
+        "",
+        "\x00",
+        "[service]",
+        "service = 1",
+        "a.b.c = 1",
+        ".".join("a" * 5000) + " = 1",
+    ],
+    ids=["deep", "long", "empty", "nul", "table", "number", "dotted", "many dots"],
 )
 def test_hostile_texts_are_rejected_cleanly(text: str) -> None:
     assert scenario_or_error(text).startswith("any.toml, line 1: ")
+
+
+@pytest.mark.clock
+def test_error_of_a_long_statement_takes_no_longer_than_its_lines() -> None:
+    """Each line of it was read again for each further one: 20 000 took more than a minute."""
+    for line in ("1,", "[1],", "[[1]"):
+        begun_s = time.perf_counter()
+        scenario_or_error(SMALL + "\nx = [\n" + f"{line}\n" * 20_000 + "]" * 40_000)
+        scenario_or_error(SMALL + "\nx = [\n" + "1,\n" * 20_000 + "]\n")
+        assert time.perf_counter() - begun_s < 10.0
+
+
+def test_larger_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.toml"
+    with path.open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(ScenarioError, match="must have at most 8388608 bytes"):
+        load_scenario(path)

@@ -135,6 +135,14 @@ def test_any_bytes_are_read_or_rejected_cleanly(data: bytes) -> None:
         assert (duration_s > 0) != refused.startswith("t.csv")
 
 
+def test_trace_with_more_requests_than_the_bound_is_refused() -> None:
+    """Two hundred kilobytes of gzip may hold a hundred million."""
+    text = "arrival_s\n" + "1\n" * 100
+    read_trace(io.BytesIO(text.encode()), "t.csv", most_requests=100)
+    with pytest.raises(TraceError, match="must have at most 99 requests"):
+        read_trace(io.BytesIO(text.encode()), "t.csv", most_requests=99)
+
+
 def test_trace_beyond_memory_limit_replays_the_same() -> None:
     count = IN_MEMORY + 12_345
     text = "arrival_s\n" + "\n".join(map(str, range(count)))

@@ -17,6 +17,8 @@ from headroom.planner.replicas import carried_rps, needs
 
 Rates = NDArray[np.float64]
 Counts = NDArray[np.int64]
+MOST_RPS = 1e8
+"""Every number of replicas up to the need at the peak is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,14 @@ def checked_rates(rates_rps: Sequence[float] | Rates, window_s: float) -> Rates:
             f"{rates[index]:g} in window {index}",
             "Correct the trace",
         )
-    require(bool(rates.max() > 0), "a load must have requests", "none", "Choose another window")
+    most_rps = float(rates.max())
+    require(most_rps > 0, "a load must have requests", "none", "Choose another window")
+    require(
+        most_rps <= MOST_RPS,
+        f"a load must have at most {MOST_RPS:.0e} req/s",
+        f"{most_rps:g}",
+        "Correct the trace or its scale",
+    )
     return rates
 
 

@@ -41,11 +41,15 @@ RATE_HEADER = "t_s,requests"
 _FAMILY_HEADER = re.compile(r"t_s(,[a-z][a-z0-9_]{0,60}){2,}")
 IN_MEMORY = 500_000
 """Maximum requests of a trace held in memory; longer traces use a temporary file."""
+MOST_REQUESTS = 100_000_000
+"""0.8 GB: 200 kB of gzip may hold as many."""
 MAX_LINE = 10_000
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
-def read_trace(stream: IO[bytes], name: str, column: str | None = None) -> Trace:
+def read_trace(
+    stream: IO[bytes], name: str, column: str | None = None, most_requests: int = MOST_REQUESTS
+) -> Trace:
     """Read a trace from its bytes; `name` is the file's name in errors.
 
     `column` names one service of a family of counts; None sums them.
@@ -62,7 +66,8 @@ def read_trace(stream: IO[bytes], name: str, column: str | None = None) -> Trace
     lines = _lines(data, name)
     _, header = next(lines, (1, ""))
     if column is None and header in REQUEST_HEADERS:
-        return RequestTrace(name=name, arrivals_s=_arrivals(lines, name, header.count(",")))
+        arrivals_s = _arrivals(lines, name, header.count(","), most_requests)
+        return RequestTrace(name=name, arrivals_s=arrivals_s)
     if header == RATE_HEADER or _FAMILY_HEADER.fullmatch(header):
         columns = header.split(",")
         return _rates(lines, name, len(columns), _summed(name, columns, column))
@@ -91,11 +96,13 @@ def _lines(data: IO[bytes], name: str) -> Iterator[tuple[int, str]]:
         ) from error
 
 
-def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int) -> Vector:
+def _arrivals(lines: Iterator[tuple[int, str]], name: str, commas: int, most: int) -> Vector:
     kept = array("d")
     with ExitStack() as closing:
         spool: IO[bytes] | None = None
-        for at_s in _checked(lines, name, commas):
+        for number, at_s in enumerate(_checked(lines, name, commas)):
+            if number >= most:
+                raise TraceError(f"{name}: a trace must have at most {most} requests; got more")
             kept.append(at_s)
             if len(kept) >= IN_MEMORY:
                 spool = spool or closing.enter_context(tempfile.TemporaryFile())

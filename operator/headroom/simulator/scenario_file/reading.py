@@ -38,6 +38,14 @@ from headroom.simulator.scenario_file.problems import (
     refusal,
 )
 
+MAX_BYTES = 8 << 20
+"""A hundred thousand stages have 5 MB."""
+MOST_PARTS = 32
+"""The library reads a key of n parts between dots in n^3 steps: one of 8 KB takes 1.2 s."""
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_NEXT = rf"[ \t]*+\.[ \t]*+{_PART}"
+_KEY = re.compile(rf"{_PART}(?:{_NEXT}){{0,{MOST_PARTS - 1}}}+({_NEXT})?")
+
 
 def load_scenario(path: Path) -> Scenario:
     """Read a scenario file, and the traces and recordings that it names.
@@ -46,7 +54,9 @@ def load_scenario(path: Path) -> Scenario:
         ScenarioError: names every problem found.
     """
     try:
-        text = path.read_bytes().decode()
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        text = data.decode()
     except OSError as error:
         rule = "a scenario must be a readable file"
         raise ScenarioError(f"{path}: {rule}; got: {error.strerror}") from error
@@ -54,6 +64,8 @@ def load_scenario(path: Path) -> Scenario:
         line = error.object[: error.start].count(b"\n") + 1
         rule = f"a scenario must be UTF-8 text; got byte 0x{error.object[error.start]:02x}"
         raise ScenarioError(f"{path}, line {line}: {rule}") from error
+    if len(data) > MAX_BYTES:
+        raise ScenarioError(f"{path}: a scenario must have at most {MAX_BYTES} bytes; got more")
     return parse_scenario(text, str(path), folder=path.parent)
 
 
@@ -79,6 +91,10 @@ def parse_scenario(text: str, source: str, *, folder: Path | None = None) -> Sce
 
 
 def _document(text: str, source: str) -> dict[str, Any]:
+    if (deep := next((key for key in _KEY.finditer(text) if key[1]), None)) is not None:
+        line = text.count("\n", 0, deep.start()) + 1
+        rule = f"a key must have at most {MOST_PARTS} parts between dots"
+        raise ScenarioError(f"{source}, line {line}: {rule}; got more")
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 Path = tuple[str | int, ...]
 """Keys, and indexes of arrays: ("service", 0, "server", "max_batch")."""
+
+MOST_TRIES = 100
+_CLOSES = re.compile(r"""[\]}"'][ \t]*(#.*)?$""")
+"""How the last of several lines ends."""
 
 
 def line_of(text: str, path: Path) -> int:
@@ -21,17 +26,26 @@ def line_of(text: str, path: Path) -> int:
 
 
 def _lines(text: str) -> dict[Path, int]:
-    """Map every key to its line. A statement ends where its lines are valid TOML."""
+    """Map every key to its line, up to a statement that does not end soon.
+
+    A statement ends where its lines are valid TOML: each try reads them all.
+    """
     found: dict[Path, int] = {}
     lengths: dict[Path, int] = {}
     table: Path = ()
-    pending, begun = "", 0
+    pending, begun, tries = "", 0, 0
     for number, line in enumerate(text.split("\n"), start=1):
         begun = begun if pending else number
+        tries = tries if pending else 0
         pending += line + "\n"
+        if begun < number and _CLOSES.search(line) is None:
+            continue
         try:
             statement = tomllib.loads(pending)
         except ValueError:
+            tries += 1
+            if tries > MOST_TRIES:
+                break
             continue
         if pending.lstrip().startswith("["):
             table = _header(statement, lengths)

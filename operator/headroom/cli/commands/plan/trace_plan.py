@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +10,13 @@ from rich.text import Text
 
 from headroom.cli.commands.plan.output import counted, span
 from headroom.cli.commands.plan.replicas import Shown
+from headroom.cli.commands.plan.trace_rates import named_trace, rates_of
 from headroom.planner.batching import choose_batching
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
 from headroom.planner.feasibility import Feasibility, feasibility, min_replicas_for
-from headroom.planner.trace_plan import Rates, TracePlan, plan_trace
+from headroom.planner.trace_plan import TracePlan, plan_trace
 from headroom.printable import printable
-from headroom.simulator.arrivals.recorded_trace import RequestTrace, Trace
-from headroom.simulator.arrivals.trace_file import read_trace
-from headroom.simulator.traces import shipped_trace, trace_names
 
 ATTAINMENTS = (0.95, 0.99, 0.999)
 
@@ -37,7 +32,7 @@ def planned_trace(
 ) -> Shown:
     """Size a trace window by window. Raises ImpossiblePlan, TraceError, OSError."""
     positive("--scale", scale, "1 keeps the recorded rates")
-    read = _trace(trace)
+    read = named_trace(trace)
     rates, window_s = rates_of(read, window_s)
     choice = choose_batching(service, float(rates.max()) * scale)
     plan = plan_trace(
@@ -112,39 +107,6 @@ def planned_peak(
         | {"minReplicasFor": {f"{wanted:g}": number for wanted, number in needed.items()}},
         view=Group(*(Text(line) for line in lines)),
     )
-
-
-def rates_of(trace: Trace, window_s: float) -> tuple[Rates, float]:
-    """Return requests per second by window, [windows], and the window's length, at least a bin."""
-    positive("--window", window_s, "60s suits most traces")
-    if isinstance(trace, RequestTrace):
-        windows = max(1, math.ceil(trace.duration_s / window_s - 1e-9))
-        counted = np.bincount((trace.arrivals_s // window_s).astype(np.int64), minlength=windows)
-        return counted / window_s, window_s
-    bins = max(1, round(window_s / trace.bin_s))
-    whole = len(trace.requests) // bins * bins
-    if whole == 0:
-        raise ImpossiblePlan(
-            f"--window must be at most the trace's {span(trace.duration_s)}; got "
-            f"{span(window_s)}. Give a shorter one."
-        )
-    summed = trace.requests[:whole].reshape(-1, bins).sum(axis=1)
-    return summed / (bins * trace.bin_s), bins * trace.bin_s
-
-
-def _trace(name: str) -> Trace:
-    path = Path(name)
-    if name in trace_names():
-        return shipped_trace(name)
-    if not path.is_file():
-        known = ", ".join(trace_names()) or "(no trace is installed)"
-        close = get_close_matches(name, trace_names(), n=1)
-        step = f"Did you mean {close[0]}?" if close else "Check the path."
-        raise ImpossiblePlan(
-            f"the trace must be a file or one of {known}; got {name!r:.80}. {step}"
-        )
-    with path.open("rb") as stream:
-        return read_trace(stream, path.name)
 
 
 def _trace_lines(plan: TracePlan) -> list[str]:
