@@ -8,6 +8,7 @@ from dataclasses import replace
 from headroom.controller.routing.paced_routes import (
     CHANGED_BYTES,
     LEFT_OUT,
+    MOST_BYTES,
     NAMESPACE_BYTES,
     REMEMBERED_S,
     PacedRoutes,
@@ -18,6 +19,8 @@ from support.fakes_routing import RoutedWorld, Told, becomes, play
 from support.service_world import body
 
 MIB = 1 << 20
+USUAL, LARGEST = 12_000, 210_000
+"""Bytes of a service's configuration."""
 
 
 def changed(one: Route, number: int) -> Route:
@@ -85,6 +88,30 @@ def test_services_beyond_the_room_of_their_namespace_are_left_out_and_others_not
     assert found.left_out == {one.key: LEFT_OUT for one in evil[most:]}
     found = paced.publish([*evil[4:], good], nothing, 1.0)
     assert found.left_out == {}
+
+
+def test_namespaces_together_have_a_bound_and_a_usual_service_that_comes_later_finds_room() -> None:
+    """Forty of the largest would take 8 GB of a gateway that may have three."""
+    names = [(f"evil-{number}", f"e{one}") for number in range(40) for one in range(80)]
+    evil = [route(namespace=namespace, name=name) for namespace, name in names]
+    paced = PacedRoutes(lambda one: LARGEST if one.namespace.startswith("evil") else USUAL)
+    found = paced.publish(evil, nothing, 0.0)
+    assert MOST_BYTES // 2 < LARGEST * len(found.routes) < MOST_BYTES
+    good = route(namespace="good")
+    assert paced.publish([*evil, good], nothing, 1.0).routes == [*found.routes, good]
+
+
+def test_service_may_become_smaller_where_others_have_taken_what_was_free() -> None:
+    names = [(f"n{number}", f"s{one}") for number in range(3) for one in range(16)]
+    many = [route(namespace=namespace, name=name) for namespace, name in names]
+    smaller, larger = changed(many[0], 1), changed(many[1], 2)
+    sizes = {smaller: MIB // 2, larger: 2 * MIB}
+    paced = PacedRoutes(lambda one: sizes.get(one, MIB))
+    paced.publish(many, nothing, 0.0)
+    found = paced.publish([smaller, larger, *many[2:]], nothing, 1.0)
+    assert found.routes[:2] == [smaller, many[1]]
+    assert larger.key in found.left_out
+    assert smaller.key not in found.left_out
 
 
 def test_route_that_is_not_known_now_keeps_its_place() -> None:

@@ -30,9 +30,12 @@ NAMESPACE_BYTES = 16 << 20
 """Configurations of all services of a namespace: 1000 usual ones, or 80 of the largest, which take
 200 MB of a gateway."""
 
+MOST_BYTES = 48 << 20
+"""Of all namespaces together: 600 MB of a gateway's 3 GiB. Each has at most as much as is free."""
+
 LEFT_OUT = (
     "the services of the namespace have all of the gateways' configuration that one namespace may "
-    f"have ({NAMESPACE_BYTES >> 20} MiB)"
+    f"have (as much as is free of {MOST_BYTES >> 20} MiB, and at most {NAMESPACE_BYTES >> 20})"
 )
 
 
@@ -66,8 +69,8 @@ class PacedRoutes:
 
     size_of: Callable[[Route], int]
     _published: dict[str, _Published] = field(default_factory=dict)
-    _used: dict[str, int] = field(default_factory=dict)
-    """Bytes of all published routes, by namespace."""
+    _room: FairShare = field(default_factory=lambda: FairShare(MOST_BYTES))
+    """Of the bytes of all published routes, by namespace."""
     _changes: deque[_Change] = field(default_factory=deque)
     _share: FairShare = field(default_factory=lambda: FairShare(CHANGED_BYTES))
     _begun: bool = False
@@ -103,7 +106,7 @@ class PacedRoutes:
                 return True  # later; the new one is not even built
         namespace, size = route.namespace, self.size_of(route)
         before = 0 if known is None else known.size
-        if self._used.get(namespace, 0) - before + size > NAMESPACE_BYTES:
+        if size > before and not self._has_room(namespace, size - before):
             return False
         if self._begun:
             if not self._share.fits(namespace, size):
@@ -112,13 +115,15 @@ class PacedRoutes:
             self._changes.append(_Change(now_s, namespace, size))
         self._forget(route.key)
         self._published[route.key] = _Published(route, size, now_s)
-        self._used[namespace] = self._used.get(namespace, 0) + size
+        self._room.take(namespace, size)
         return True
+
+    def _has_room(self, namespace: str, more: int) -> bool:
+        """Return whether a namespace may have so many bytes more."""
+        fits = self._room.held_by(namespace) + more <= NAMESPACE_BYTES
+        return fits and self._room.fits(namespace, more)
 
     def _forget(self, key: str) -> None:
         known = self._published.pop(key, None)
         if known is not None:
-            namespace = known.route.namespace
-            self._used[namespace] -= known.size
-            if not self._used[namespace]:
-                del self._used[namespace]
+            self._room.give_back(known.route.namespace, known.size)
