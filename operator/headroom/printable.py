@@ -1,4 +1,4 @@
-"""Makes foreign text safe for a terminal or a log: control characters are escaped. Pure.
+"""Makes foreign text safe for a terminal, a page or a log: control characters are escaped. Pure.
 
 A pod's last words, an owner's name and a status are what a tenant writes. Escape sequences in them
 would rename the window, hide lines or make up others, such as a service that is healthy.
@@ -17,6 +17,8 @@ _SPACE = "\t\n\r"
 
 def printable(text: str) -> str:
     """Return the text on one line; what a terminal would obey is spelled, as `\\x1b`."""
+    if text.isprintable():  # as most are: a page of the console has thousands
+        return text
     return _STEERS.sub(_spelled, text)
 
 

@@ -20,6 +20,11 @@ def test_plain_text_and_attributes_are_escaped_and_markup_is_kept() -> None:
     assert joined(["<", Markup("<br>")]) == "&lt;<br>"
 
 
+def test_what_would_turn_around_the_rest_of_a_line_is_spelled() -> None:
+    """A replica's last words, in a condition: `not ready` may not read `ready`."""
+    assert tag("b", "a\u202eb\x1b", title="\u2066") == r'<b title="\u2066">a\u202eb\x1b</b>'
+
+
 def test_attributes_without_value_are_left_out_and_names_get_hyphens() -> None:
     assert tag("input", class_="a", aria_label="b", checked=True, hidden=False, id=None) == (
         '<input class="a" aria-label="b" checked>'

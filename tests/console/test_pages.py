@@ -30,6 +30,7 @@ from headroom.console.summary import summarize, summary_json
 from headroom.console.what_if import answer, neighbours
 from headroom.console.what_if_changes import Changes, parsed
 from headroom.controller.report.evaluation import Evaluation
+from headroom.printable import printable
 from headroom.scaling import Demand, DemandKnown, decide
 from headroom.scaling.post_rules import PostRuleInputs
 from support.console_world import START_S, an_hour, bystander, raw
@@ -384,7 +385,7 @@ def test_readings_are_valid_json(lived: ReadModel) -> None:
 def test_text_is_escaped_in_markup(within: str, value: str) -> None:
     made = tag("p", within, title=value)
     assert re.fullmatch(r'<p title="[^"<>]*">[^<>]*</p>', made, re.DOTALL)
-    assert html.unescape(made) == f'<p title="{value}">{within}</p>'
+    assert html.unescape(made) == f'<p title="{printable(value)}">{printable(within)}</p>'
 
 
 @given(st.floats(0.0, 1e7), st.booleans())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
+from headroom.printable import printable
+
 _VOID = frozenset({"input", "link", "meta", "br"})
 
 
@@ -37,9 +39,7 @@ def joined(parts: Iterable[Inner]) -> Markup:
     """Return the parts one after the other; plain text is escaped, None is left out."""
     return Markup(
         "".join(
-            part if isinstance(part, Markup) else html.escape(part)
-            for part in parts
-            if part is not None
+            part if isinstance(part, Markup) else _shown(part) for part in parts if part is not None
         )
     )
 
@@ -52,4 +52,9 @@ def pixel(value: float) -> str:
 def _value(value: str | int | float) -> str:
     if isinstance(value, float):
         return pixel(value)
-    return html.escape(str(value))
+    return _shown(str(value))
+
+
+def _shown(text: str) -> str:
+    """Return text as markup; what would turn around what follows it is spelled."""
+    return html.escape(printable(text))
