@@ -9,6 +9,7 @@ import pytest
 from headroom.scaling import Direction, Freshness, Reason, State
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.limits.cold_start import ColdStarts
+from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.policy import Routing
 from support.fakes_scaling import COST, Service, policy
 
@@ -85,6 +86,31 @@ def test_hold_after_missing_metrics_restarts() -> None:
     while service.tick().replicas == held:
         pass
     assert service.now_s - back_s >= 60
+
+
+class _OneSilent(Service):
+    """A service of which one replica may not be scraped for a while."""
+
+    silent = False
+
+    def samples(self) -> tuple[PodSample, ...]:
+        return super().samples()[1 if self.silent else 0 :]
+
+
+def test_replicas_requested_while_one_is_silent_are_held_when_it_answers() -> None:
+    service = _OneSilent(rate_rps=40.0, replicas=6)
+    service.run(200)
+    before = service.replicas
+    service.silent = True
+    service.run(10)
+    service.rate_rps = 80.0
+    decision = service.run(8)
+    assert decision.signals.freshness is Freshness.STALE
+    assert service.replicas > before
+    raised, back_s = service.replicas, service.now_s
+    service.silent, service.rate_rps = False, 40.0
+    while service.now_s - back_s < service.policy.scale_down_stabilization_s - service.tick_s:
+        assert service.tick().replicas >= raised
 
 
 def test_operator_restart_keeps_the_replicas() -> None:

@@ -22,17 +22,26 @@ from headroom.scaling.values.signals import Freshness, Signals
 def remember(
     policy: Policy, state: State, signals: Signals, results: RuleResults, now_s: float
 ) -> State:
-    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap."""
-    if signals.freshness is not Freshness.FRESH or not results.known:
+    """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap.
+
+    What was needed by stale ones is held like any other need: replicas were requested for it, and
+    those that a pod of a few seconds' silence asked for would go as soon as it answers.
+    """
+    if signals.freshness is Freshness.MISSING or not results.known:
         return state
     longest_s = max(hold_s(policy, state), LONGEST_HOLD_S)
+    state = replace(
+        state,
+        needed_high=state.needed_high.add(now_s, results.needed, longest_s),
+        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
+    )
+    if signals.freshness is Freshness.STALE:
+        return state
     return replace(
         state,
         desired_low=state.desired_low.add(
             now_s, results.desired.replicas, policy.scale_up_stabilization_s
         ),
-        needed_high=state.needed_high.add(now_s, results.needed, longest_s),
-        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
         coverage=state.coverage.seen(now_s, max(policy.stale_after_s, 3 * policy.tick_s)),
     )
 
