@@ -95,9 +95,8 @@ def for_surge(
     return Recommendation(
         rule=Reason.QUEUE_DEPTH,
         replicas=replicas,
-        detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, while "
-        f"{found.behind} {'replica processes' if found.behind == 1 else 'replicas process'} a "
-        f"backlog of {found.queue:.0f} requests",
+        detail=f"{found.arrival_rps:.3g}/s over {capacity_rps:.3g}/s per replica, and "
+        f"{found.queue:.0f} requests that will wait when further ones are ready",
     )
 
 
