@@ -5,8 +5,8 @@
 | ok          | 200, and the answer is right                                    | yes       |
 | wrong       | 200, and the answer is not the one to this request              | yes       |
 | refused     | 429 or 503: try again later                                     | no        |
-| expired     | 504: its deadline passed before its turn                        | told so   |
-| failed      | any other status                                                | told so   |
+| expired     | 504: its deadline passed before its turn                        | reported  |
+| failed      | any other status                                                | reported  |
 | lost        | sent, and then no complete answer: closed, reset, or timed out  | perhaps   |
 | unreachable | no connection could be made                                     | no        |
 | unsent      | the generator's own bound on requests in flight held it back    | no        |

@@ -149,16 +149,16 @@ async def test_activator_follows_renewed_certificates_of_both_ends(
         )
         following = asyncio.create_task(client.follow(note))
 
-        async def told() -> bool:
+        async def notified() -> bool:
             return len(seen) > before
 
         before = 0
-        await until(told, "the services are known")
+        await until(notified, "the services are known")
         new = new_authority()
         desk.tls.install(identity(new, Role.OPERATOR))
         put(tmp_path, identity(new, Role.ACTIVATOR))
         before = len(seen)
-        await until(told, "and are notified over the new certificates")
+        await until(notified, "and are notified over the new certificates")
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
 

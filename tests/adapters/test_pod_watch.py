@@ -92,7 +92,7 @@ class OfNamespaces:
 
     def __init__(self, forbidden: str = "") -> None:
         self.forbidden = forbidden
-        self.told = asyncio.Event()
+        self.notified = asyncio.Event()
 
     async def fetch(self, path: str, most_bytes: int = 0) -> Any:
         namespace = urlsplit(path).path.split("/")[4]
@@ -104,7 +104,7 @@ class OfNamespaces:
 
     async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
         namespace = urlsplit(path).path.split("/")[4]
-        await self.told.wait()
+        await self.notified.wait()
         pod = {"metadata": {"uid": f"{namespace}1", "name": "x"}}
         yield json.dumps({"type": "DELETED", "object": pod}).encode() + b"\n"
         await asyncio.Event().wait()
@@ -119,7 +119,7 @@ async def test_pods_of_several_namespaces_are_one_list_and_its_changes() -> None
     )
     pods = await asyncio.wait_for(listed.get(), 5)
     assert {pod["metadata"]["uid"] for pod in pods} == {"x1", "x2", "y1", "y2"}
-    api.told.set()
+    api.notified.set()
     found = [await asyncio.wait_for(events.get(), 5) for _ in "xy"]
     assert {(kind, pod["metadata"]["uid"]) for kind, pod in found} == {
         ("DELETED", "x1"),

@@ -37,10 +37,10 @@ async def connected(port: int, address: str) -> tuple[asyncio.StreamReader, asyn
 
 
 async def test_bytes_pass_in_both_directions_and_the_client_is_known() -> None:
-    told: list[str | None] = []
+    reported: list[str | None] = []
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        told.append(relay.client(writer.get_extra_info("peername")[1]))
+        reported.append(relay.client(writer.get_extra_info("peername")[1]))
         while data := await reader.read(1 << 16):
             writer.write(data)
             await writer.drain()
@@ -54,7 +54,7 @@ async def test_bytes_pass_in_both_directions_and_the_client_is_known() -> None:
             assert await reader.readexactly(len(sent)) == sent
             writer.close()
             assert await reader.read() == b""
-    assert told == ["127.0.0.2", "127.0.0.3"]
+    assert reported == ["127.0.0.2", "127.0.0.3"]
 
 
 async def test_client_that_does_not_read_holds_the_server_back() -> None:

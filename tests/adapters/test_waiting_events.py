@@ -43,8 +43,8 @@ class World:
         self.shares = WatchShares(
             loop=EventLoopShares(lambda: self.spent_s), waiting=FairShare(waiting_bytes)
         )
-        self.told: list[tuple[str, str, int]] = []
-        self.told_s: list[float] = []
+        self.reported: list[tuple[str, str, int]] = []
+        self.reported_s: list[float] = []
         self.answer: Callable[[], Awaitable[dict[str, Any] | None]] | None = None
         self.reads = 0
         self._sent = asyncio.Queue[bytes]()
@@ -81,21 +81,21 @@ class World:
     def _on_event(self, kind: str, one: dict[str, Any]) -> None:
         metadata = one["metadata"]
         version = int(metadata.get("resourceVersion", 0))
-        self.told.append((kind, metadata["uid"], version))
-        self.told_s.append(asyncio.get_running_loop().time())
+        self.reported.append((kind, metadata["uid"], version))
+        self.reported_s.append(asyncio.get_running_loop().time())
         if "large" in metadata["name"] and version:
             self.spent_s += PARSED_S
 
     def versions(self, uid: str) -> list[int]:
-        return [version for _, one, version in self.told if one == uid]
+        return [version for _, one, version in self.reported if one == uid]
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
-    async def told() -> None:
+    async def run_world() -> None:
         await scenario()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(told())
+        runner.run(run_world())
 
 
 def test_flood_of_large_pods_delays_no_event_of_another_namespace() -> None:
@@ -106,8 +106,8 @@ def test_flood_of_large_pods_delays_no_event_of_another_namespace() -> None:
             await world.send("MODIFIED", pod("hostile", "large", version, LARGE))
             sent_s = loop.time()
             await world.send("MODIFIED", pod("other", "small", version))
-            assert world.told[-1] == ("MODIFIED", "other/small", version)
-            assert world.told_s[-1] == sent_s
+            assert world.reported[-1] == ("MODIFIED", "other/small", version)
+            assert world.reported_s[-1] == sent_s
             await asyncio.sleep(0.05)
         took_s = loop.time() - begun_s
         await asyncio.sleep(1.0)
@@ -141,10 +141,10 @@ def test_deletion_is_reported_last_and_at_once(size: int) -> None:
         for version in (1, 2, 3):
             await world.send("MODIFIED", pod("a", "large", version, LARGE))
         await world.send("DELETED", pod("a", "large", 4, size))
-        assert [one[:2] for one in world.told][-1] == ("DELETED", "a/large")
-        told = len(world.told)
+        assert [one[:2] for one in world.reported][-1] == ("DELETED", "a/large")
+        before = len(world.reported)
         await asyncio.sleep(10.0)
-        assert len(world.told) == told
+        assert len(world.reported) == before
         assert world.shares.waiting.held == 0
         await world.end()
 
@@ -165,7 +165,7 @@ def test_event_that_fits_the_share_is_reported_instead_of_an_older_one_that_wait
 
 
 def test_event_without_room_is_read_again_in_its_turn() -> None:
-    """What the watch sends after it, of an older state, is not told any more."""
+    """What the watch sends after it, of an older state, is not reported any more."""
 
     async def scenario() -> None:
         world = World(waiting_bytes=LARGE)
@@ -212,7 +212,7 @@ def test_pod_that_changes_or_goes_while_it_is_read_is_reported_in_order() -> Non
         await world.send("DELETED", pod("a", "large", 7, LARGE))
         answered.set()
         await asyncio.sleep(10.0)
-        assert world.told[-1][:2] == ("DELETED", "a/large")
+        assert world.reported[-1][:2] == ("DELETED", "a/large")
         await world.end()
 
     run(scenario)
@@ -230,7 +230,7 @@ def test_pod_that_is_too_large_to_be_read_is_left_out_as_a_list_does(read: bool)
         await world.send("MODIFIED", pod("a", "b", 1))
         await world.send("MODIFIED", pod("a", "b", 2, 2 * LARGE if read else MAX_LINE_BYTES))
         await asyncio.sleep(10.0)
-        assert world.told == [("MODIFIED", "a/b", 1), ("DELETED", "a/b", 0)]
+        assert world.reported == [("MODIFIED", "a/b", 1), ("DELETED", "a/b", 0)]
         assert world.reads == int(read)
         await world.end()
 

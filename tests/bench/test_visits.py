@@ -7,7 +7,7 @@ import pytest
 from bench.node.visits import Life, lives
 from bench.node.watching import Seen
 
-# What the watch told (time, Ready, deletionTimestamp), when it was killed, and the lives.
+# What the watch reported (time, Ready, deletionTimestamp), when it was killed, and the lives.
 CASES = {
     "never ready": ([(1.0, "", ""), (2.0, "False", "")], [], []),
     "ready, and it stays": (
@@ -35,11 +35,11 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("told", "killed_s", "expected"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("reported", "killed_s", "expected"), CASES.values(), ids=CASES.keys())
 def test_life_lasts_from_readiness_to_its_end(
-    told: list[tuple[float, str, str]],
+    reported: list[tuple[float, str, str]],
     killed_s: list[float],
     expected: list[tuple[float, float | None]],
 ) -> None:
-    changes = [Seen(at_s, ("a", "life", "10.0.0.1", ready, gone)) for at_s, ready, gone in told]
+    changes = [Seen(at_s, ("a", "life", "10.0.0.1", ready, gone)) for at_s, ready, gone in reported]
     assert lives(changes, killed_s) == [Life(*one) for one in expected]

@@ -322,8 +322,8 @@ def answered(script: str, *arguments: str) -> list[str]:
 
 
 def completed(*given: str, **environment: str) -> list[str]:
-    told = {**asked(given), **environment}
-    return CliRunner().invoke(app, [], prog_name="headroom", env=told).stdout.splitlines()
+    env = {**asked(given), **environment}
+    return CliRunner().invoke(app, [], prog_name="headroom", env=env).stdout.splitlines()
 
 
 def test_completion_offers_commands_options_and_names(kubeconfig: str) -> None:

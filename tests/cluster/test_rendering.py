@@ -73,23 +73,25 @@ def test_only_the_forwarder_gets_the_listener() -> None:
 
 @pytest.mark.parametrize("v1", [True, False])
 def test_the_kubelet_accepts_the_old_cgroups_only_where_they_are(v1: bool) -> None:
-    told = json.loads(configuration.kubelet(LAYOUT, cgroup_v1=v1))
-    assert told.get("failCgroupV1") is (False if v1 else None)
-    assert told["cgroupRoot"] == "/headroom-mine"
+    rendered = json.loads(configuration.kubelet(LAYOUT, cgroup_v1=v1))
+    assert rendered.get("failCgroupV1") is (False if v1 else None)
+    assert rendered["cgroupRoot"] == "/headroom-mine"
 
 
 def test_the_container_runtime_does_not_touch_what_it_may_not() -> None:
-    told = tomllib.loads(configuration.containerd("/images", "/state", "/socket", "/cni", "native"))
-    plugin = told["plugins"]["io.containerd.grpc.v1.cri"]
+    rendered = tomllib.loads(
+        configuration.containerd("/images", "/state", "/socket", "/cni", "native")
+    )
+    plugin = rendered["plugins"]["io.containerd.grpc.v1.cri"]
     assert plugin["restrict_oom_score_adj"] is True
     assert plugin["sandbox_image"] == configuration.PAUSE_IMAGE
     assert plugin["containerd"]["snapshotter"] == "native"
-    assert (told["root"], told["grpc"]["address"]) == ("/images", "/socket")
+    assert (rendered["root"], rendered["grpc"]["address"]) == ("/images", "/socket")
 
 
 def test_pods_get_addresses_of_their_own_range() -> None:
-    told = json.loads(configuration.container_network("/data"))
-    assert told["plugins"][0]["ipam"]["ranges"] == [[{"subnet": addresses.POD_RANGE}]]
+    rendered = json.loads(configuration.container_network("/data"))
+    assert rendered["plugins"][0]["ipam"]["ranges"] == [[{"subnet": addresses.POD_RANGE}]]
 
 
 def test_tokens_name_user_and_groups() -> None:
@@ -109,19 +111,19 @@ def test_tokens_are_never_the_same() -> None:
 
 
 def test_a_kubeconfig_needs_no_other_file() -> None:
-    told = json.loads(access.kubeconfig("https://127.0.0.1:1", b"PEM", "secret"))
-    cluster = told["clusters"][0]["cluster"]
+    rendered = json.loads(access.kubeconfig("https://127.0.0.1:1", b"PEM", "secret"))
+    cluster = rendered["clusters"][0]["cluster"]
     assert base64.b64decode(cluster["certificate-authority-data"]) == b"PEM"
-    assert told["users"][0]["user"] == {"token": "secret"}
+    assert rendered["users"][0]["user"] == {"token": "secret"}
 
 
 def test_another_owner_of_the_same_cluster_keeps_nothing_of_the_first() -> None:
     admin = access.kubeconfig("https://127.0.0.1:1", b"PEM", "secret")
     narrowed = access.with_token(admin, "other", "mine")
     assert "secret" not in narrowed
-    told = json.loads(narrowed)
-    assert told["clusters"] == json.loads(admin)["clusters"]
-    assert told["contexts"][0]["context"]["namespace"] == "mine"
+    rendered = json.loads(narrowed)
+    assert rendered["clusters"] == json.loads(admin)["clusters"]
+    assert rendered["contexts"][0]["context"]["namespace"] == "mine"
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:

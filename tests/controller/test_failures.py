@@ -87,14 +87,14 @@ def test_api_outage_of_minutes_is_survived() -> None:
 
 def test_deleted_service_without_event_is_discarded() -> None:
     async def scenario(world: World) -> None:
-        world.create("told")
-        world.create("untold")
+        world.create("notified")
+        world.create("unnotified")
         await world.run_for(20.0)
-        world.cluster.delete("InferenceService", "told")
+        world.cluster.delete("InferenceService", "notified")
         world.watching = False
-        world.cluster.delete("InferenceService", "untold")
+        world.cluster.delete("InferenceService", "unnotified")
         await world.run_for(70.0)
-        assert world.recorder.gone == ["default/told", "default/untold"]
+        assert world.recorder.gone == ["default/notified", "default/unnotified"]
         world.cluster.calls.clear()
         await world.run_for(30.0)
         assert ("get", "Deployment") not in world.cluster.calls

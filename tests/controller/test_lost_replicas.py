@@ -1,4 +1,4 @@
-"""Replicas lost or broken under load: told apart, said with a remedy, and never multiplied."""
+"""Replicas lost or broken under load: distinguished, given a remedy, and never multiplied."""
 
 from __future__ import annotations
 

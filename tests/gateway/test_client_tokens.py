@@ -208,14 +208,14 @@ async def test_fetched_key_set_is_used_only_if_a_token_costs_little(
 
 async def tell_keys_at(front: Gateway, one: Route, replica: Endpoint, keys: Endpoint) -> None:
     """Publish with the key server at an address: there is no DNS of a cluster here."""
-    told = snapshot([one], {one.key: [replica]}, {}).resources
+    resources = snapshot([one], {one.key: [replica]}, {}).resources
     name = "issuer.vision.svc:8080"
     named, port = b'"address":"issuer.vision.svc","port_value":8080', keys.port
-    body = told["clusters"][name].body
+    body = resources["clusters"][name].body
     assert named in body
     body = body.replace(named, b'"address":"%b","port_value":%d' % (keys.address.encode(), port))
     front.xds.publish(
-        Snapshot({**told, "clusters": {**told["clusters"], name: Resource("1", body)}})
+        Snapshot({**resources, "clusters": {**resources["clusters"], name: Resource("1", body)}})
     )
 
     async def known() -> bool:
@@ -227,12 +227,14 @@ async def tell_keys_at(front: Gateway, one: Route, replica: Endpoint, keys: Endp
 def test_remote_keys_are_read_from_a_service_of_the_namespace_alone() -> None:
     remote = RemoteKeys(service="issuer", port=8080, path="/keys")
     one, other = service(tokens=tokens(keys=remote)), service(namespace="0")
-    told = snapshot([other, one], {}, {}).resources
-    cluster = json.loads(told["clusters"]["issuer.vision.svc:8080"].body)
+    resources = snapshot([other, one], {}, {}).resources
+    cluster = json.loads(resources["clusters"]["issuer.vision.svc:8080"].body)
     address = cluster["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]
     assert address["socket_address"] == {"address": "issuer.vision.svc", "port_value": 8080}
-    assert min(told["listeners"]) == min(told["clusters"]) == NAME, "sent before what needs it"
-    listener = told["listeners"][one.key].body
+    assert min(resources["listeners"]) == min(resources["clusters"]) == NAME, (
+        "sent before what needs it"
+    )
+    listener = resources["listeners"][one.key].body
     assert b'"uri":"http://issuer.vision.svc:8080/keys"' in listener
     assert messages.encode(json.loads(listener))
     assert messages.encode(cluster)

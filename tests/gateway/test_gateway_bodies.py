@@ -38,10 +38,10 @@ async def unfinished(one: Route, announced: int, sent: int = 1) -> asyncio.Strea
 
 
 async def _seen(replica: Replica, number: int) -> None:
-    async def told() -> bool:
+    async def arrived() -> bool:
         return len(replica.seen) >= number
 
-    await until(told, f"the replica has {number}")
+    await until(arrived, f"the replica has {number}")
 
 
 async def test_unfinished_large_uploads_take_no_place_of_small_requests(

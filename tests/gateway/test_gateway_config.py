@@ -45,7 +45,7 @@ ROUTES = {
 WARM = [Endpoint("10.0.0.2", 8000), Endpoint("10.0.0.1", 8000)]
 
 
-def told(snapshot: Snapshot) -> dict[str, Any]:
+def rendered(snapshot: Snapshot) -> dict[str, Any]:
     """Return the whole configuration as JSON."""
     return {
         f"{kind} {name}": json.loads(one.body)
@@ -57,7 +57,7 @@ def told(snapshot: Snapshot) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ROUTES)
 def test_configuration_matches_the_golden_files(name: str) -> None:
     one = ROUTES[name]
-    reviewed = told(snapshot([one], {one.key: WARM}, {one.key: 62}))
+    reviewed = rendered(snapshot([one], {one.key: WARM}, {one.key: 62}))
     alike = {name for name in reviewed if "/gate/" in name and not name.endswith("/gate/0")}
     assert len(alike) == (GATES - 1 if one.tenants else 0)
     kept = {name: each for name, each in reviewed.items() if name not in alike}

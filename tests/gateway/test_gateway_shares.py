@@ -75,10 +75,10 @@ async def test_tenant_share_limits_in_flight_requests_per_tenant(
 
     flood = [asyncio.create_task(ask("flood")) for _ in range(40)]
 
-    async def all_told() -> bool:
+    async def all_answered() -> bool:
         return sum(task.done() for task in flood) + holding.inside["flood"] == 40
 
-    await until(all_told, "each is refused or inside")
+    await until(all_answered, "each is refused or inside")
     refused = [task.result() for task in flood if task.done()]
     # Envoy counts a request that two threads admit at the same moment for both of them.
     assert 36 <= len(refused) <= 38
@@ -129,10 +129,10 @@ async def test_tenant_with_a_rate_alone_leaves_half_of_the_places(
     flood = [asyncio.create_task(ask(header)) for _ in range(40)]
     tenant = header.get("x-tenant", "")
 
-    async def all_told() -> bool:
+    async def all_answered() -> bool:
         return sum(task.done() for task in flood) + holding.inside[tenant] == 40
 
-    await until(all_told, "each is refused or inside")
+    await until(all_answered, "each is refused or inside")
     assert BOUND // 2 <= holding.inside[tenant] <= BOUND // 2 + 2  # two threads count at once
     quiet = asyncio.create_task(ask({"x-tenant": "quiet"}))
 

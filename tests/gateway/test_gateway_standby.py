@@ -68,8 +68,8 @@ async def test_standby_accepts_connections_after_envoy_dies(front: Gateway) -> N
     try:
         async with another_gateway(port), standing_by(front.admin_port):
             await front.tell(one, replicas={one.key: [replica.endpoint]})
-            told = snapshot([one], {one.key: [replica.endpoint]}, {}, [HERE, ELSEWHERE])
-            front.xds.publish(told)
+            published = snapshot([one], {one.key: [replica.endpoint]}, {}, [HERE, ELSEWHERE])
+            front.xds.publish(published)
 
             async def led() -> bool:  # at [::1] Envoy does not listen
                 return await ask(front.client, "[::1]", port) == "elsewhere "

@@ -15,7 +15,7 @@ from headroom.controller.routing.paced_routes import (
 )
 from headroom.gateway import Route
 from support.fakes_gateway import route
-from support.fakes_routing import RoutedWorld, Told, becomes, play
+from support.fakes_routing import PublishedRoutes, RoutedWorld, becomes, play
 from support.service_world import body
 
 MIB = 1 << 20
@@ -121,7 +121,7 @@ def test_route_that_is_not_known_now_keeps_its_place() -> None:
     assert paced.publish([one], nothing, 2.0).routes == [one]
 
 
-class Versions(Told):
+class Versions(PublishedRoutes):
     """Counts the published versions of each listener."""
 
     def __init__(self) -> None:

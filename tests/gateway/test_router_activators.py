@@ -36,7 +36,7 @@ class Pods:
         await asyncio.Event().wait()
 
 
-class Told:
+class Recorder:
     """Records what gateways and activators receive, and reports as activators."""
 
     def __init__(self) -> None:
@@ -63,10 +63,10 @@ class Told:
         return 9
 
     def hosts(self) -> list[tuple[str, int]]:
-        told = self.snapshot.resources["endpoints"][KEY]
+        endpoints = self.snapshot.resources["endpoints"][KEY]
         found = [
             host["endpoint"]["address"]["socket_address"]
-            for locality in json.loads(told.body)["endpoints"]
+            for locality in json.loads(endpoints.body)["endpoints"]
             for host in locality["lb_endpoints"]
         ]
         return [(one["address"], one["port_value"]) for one in found]
@@ -85,7 +85,7 @@ async def becomes(holds: Callable[[], object]) -> None:
 
 
 async def test_route_uses_activators_while_no_replica_is_warm() -> None:
-    pods, told, quiet = Pods(), Told(), IdleCluster()
+    pods, recorder, quiet = Pods(), Recorder(), IdleCluster()
     learned: dict[str, CostModel] = {}
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     status = {
@@ -99,39 +99,39 @@ async def test_route_uses_activators_while_no_replica_is_warm() -> None:
         replicas=pods,
         gateways=Pods(),
         watch_pods=lambda *_: Pods(),
-        publisher=told,
-        activators=told,
+        publisher=recorder,
+        activators=recorder,
         probe=quiet,
         clock=quiet,
         gateway_namespace="headroom-system",
     )
     leading = asyncio.create_task(router.lead(quiet, cache, learned.get))  # type: ignore[arg-type]
     try:
-        await becomes(lambda: told.served)
-        (served,) = told.served
+        await becomes(lambda: recorder.served)
+        (served,) = recorder.served
         assert (served.key, served.cold_start_s, served.replicas) == (KEY, 12.5, ())
         assert served.in_flight == 8  # two batches: the target of 250 ms is below one
-        assert told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
-        assert told.bounds() == {}
+        assert recorder.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
+        assert recorder.bounds() == {}
 
         pods.tell("ADDED", replica_pod())
-        await becomes(lambda: told.hosts() == [("10.0.0.1", 8000)])
-        assert [one.address for one in told.served[0].replicas] == ["10.0.0.1"]
+        await becomes(lambda: recorder.hosts() == [("10.0.0.1", 8000)])
+        assert [one.address for one in recorder.served[0].replicas] == ["10.0.0.1"]
         # What is held is in flight too, and takes no other's place; shares are of the replicas.
-        assert set(told.bounds().values()) == {8 + 7, 2}
+        assert set(recorder.bounds().values()) == {8 + 7, 2}
 
         exact = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=4, slots=4)
         learned[body()["metadata"]["uid"]] = exact  # goes before what status shows
         router.changed()
-        await becomes(lambda: set(told.bounds().values()) == {4 * 8 + 7, 4 * 2})
+        await becomes(lambda: set(recorder.bounds().values()) == {4 * 8 + 7, 4 * 2})
 
         pods.tell("MODIFIED", replica_pod(deletionTimestamp="2026-01-01T00:00:00Z"))
         await becomes(
-            lambda: told.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
+            lambda: recorder.hosts() == [("10.0.9.1", served.port), ("10.0.9.2", served.port)]
         )
-        told.addresses = ()
+        recorder.addresses = ()
         router.changed()
-        await becomes(lambda: told.hosts() == [])
+        await becomes(lambda: recorder.hosts() == [])
     finally:
         leading.cancel()
         await asyncio.gather(leading, return_exceptions=True)

@@ -30,7 +30,7 @@ class FailsOnce:
         await asyncio.Event().wait()
 
 
-class Told:
+class Recorder:
     """Records what the gateways receive."""
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ class Told:
 
 
 async def test_routing_loop_restarts_after_an_exception() -> None:
-    told, nothing = Told(), IdleCluster()
+    recorder, nothing = Recorder(), IdleCluster()
     cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
     cache.synced.set()
     router = Router(
         replicas=FailsOnce(2),
         gateways=FailsOnce(0),
         watch_pods=lambda *_: FailsOnce(0),
-        publisher=told,
+        publisher=recorder,
         activators=NoActivators(),
         probe=nothing,
         clock=nothing,
@@ -63,8 +63,8 @@ async def test_routing_loop_restarts_after_an_exception() -> None:
     )
     leading = asyncio.create_task(router.lead(nothing, cache, lambda _: None))  # type: ignore[arg-type]
     async with asyncio.timeout(5):
-        await told.first.wait()
-    assert not told.withdrawn
+        await recorder.first.wait()
+    assert not recorder.withdrawn
     leading.cancel()
     await asyncio.gather(leading, return_exceptions=True)
-    assert told.withdrawn
+    assert recorder.withdrawn

@@ -15,8 +15,8 @@ from support.cluster_world import FakeCluster, Manifest
 from support.fakes_routing import (
     GATEWAY_ADDRESS,
     NAMESPACE,
+    PublishedRoutes,
     RoutedWorld,
-    Told,
     becomes,
     play,
     ready_pod,
@@ -107,7 +107,7 @@ class Flapping:
             await asyncio.sleep(0.05)
 
 
-class Costly(Told):
+class Costly(PublishedRoutes):
     """Gateways for which it takes 20 ms of the event loop to publish."""
 
     def __init__(self) -> None:

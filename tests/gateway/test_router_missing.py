@@ -40,7 +40,7 @@ class World(NoActivators):
     def __init__(self) -> None:
         self.shut: set[str] = set()
         self.led: list[tuple[float, str]] = []
-        self.told: list[Snapshot] = []
+        self.published: list[Snapshot] = []
 
     async def is_open(self, address: str, port: int) -> bool:
         return address not in self.shut
@@ -62,7 +62,7 @@ class World(NoActivators):
 
     def publish(self, what: Snapshot | Iterable[Any], kept: Any = ()) -> None:
         if isinstance(what, Snapshot):
-            self.told.append(what)
+            self.published.append(what)
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()
@@ -78,8 +78,10 @@ def gateway(number: int) -> dict[str, Any]:
     }
 
 
-def gateways_told(world: World) -> str:
-    layer: dict[str, str] = json.loads(world.told[-1].resources["runtime"][LAYER].body)["layer"]
+def published_gateways(world: World) -> str:
+    layer: dict[str, str] = json.loads(world.published[-1].resources["runtime"][LAYER].body)[
+        "layer"
+    ]
     return layer[GATEWAYS]
 
 
@@ -104,7 +106,7 @@ async def scenario(how: str) -> float:
     # Ten looks and a hundredth of the next one.
     await asyncio.sleep(10 * LOOK_EVERY_S + 0.01 * LOOK_EVERY_S)
     (first,) = world.led
-    assert gateways_told(world) == "10.0.0.1 10.0.0.2"
+    assert published_gateways(world) == "10.0.0.1 10.0.0.2"
     gone_s = world.now_s()
     if how == "asked to leave":
         pod = gateway(int(first[1][-1]))
@@ -118,7 +120,7 @@ async def scenario(how: str) -> float:
     await asyncio.gather(leading, return_exceptions=True)
     (_, (moved_s, to)) = world.led
     assert to != first[1]
-    assert gateways_told(world) == (to if how == "asked to leave" else "10.0.0.1 10.0.0.2")
+    assert published_gateways(world) == (to if how == "asked to leave" else "10.0.0.1 10.0.0.2")
     return moved_s - gone_s
 
 

@@ -44,7 +44,7 @@ def test_restarted_operator_gives_no_port_to_a_forged_slice() -> None:
         world.cluster.put(endpoint_slice.build(forged, ["10.0.0.66"], 20_123))
         _create(world, "modest", "modest")
         world.lead()
-        await becomes(lambda: world.told.hosts("modest/modest") is not None)
+        await becomes(lambda: world.published.hosts("modest/modest") is not None)
         assert _status(world, "thief", "a").gateways == ()
 
     play(RoutedWorld, scenario)

@@ -115,18 +115,18 @@ def test_gateway_knows_only_ready_pods_that_the_target_controls() -> None:
         world.cluster.put(ready_pod("orphan", "10.0.0.8", labels=LABELS))
         world.mode("Gateway")
         world.lead()
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.1:8080"])
 
         world.pod("b", "10.0.0.2")
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080", "10.0.0.2:8080"], 1.0)
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.1:8080", "10.0.0.2:8080"], 1.0)
         leaving = world.child("Pod", "a")
         gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         world.cluster.update(leaving, lambda pod: pod["metadata"].update(gone))
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.2:8080"], 1.0)
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.2:8080"], 1.0)
         unready = [{"type": "Ready", "status": "False"}]
         two = world.child("Pod", "b")
         world.cluster.update(two, lambda pod: pod["status"].update(conditions=unready))
-        await becomes(lambda: world.told.hosts(KEY) == [], 1.0)
+        await becomes(lambda: world.published.hosts(KEY) == [], 1.0)
 
     play(World, scenario)
 
@@ -136,15 +136,15 @@ def test_recreated_target_with_another_selector_is_followed() -> None:
         world.pod("a", "10.0.0.1")
         world.mode("Gateway")
         world.lead()
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.1:8080"])
         world.cluster.delete("Deployment", "llm", NAMESPACE)
-        await becomes(lambda: world.told.hosts(KEY) == [], 1.0)
+        await becomes(lambda: world.published.hosts(KEY) == [], 1.0)
         await asyncio.sleep(20)
         world.deploy("llm", LABELS | {"tier": "gold"})
         owner = _reference(world.child("ReplicaSet", "llm-abc"))
         labels = LABELS | {"tier": "gold"}
         world.cluster.put(ready_pod("c", "10.0.0.3", labels=labels, ownerReferences=[owner]))
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.3:8080"])
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.3:8080"])
         await becomes(lambda: world.child("Service", "llm-gateway")["spec"]["selector"] == labels)
 
     play(World, scenario)
@@ -162,7 +162,7 @@ def test_kind_with_a_scale_is_followed_through_its_chain_of_controllers() -> Non
         target = {"apiVersion": "example.com/v1", "kind": "Group", "name": "own"}
         world.mode("Gateway", target=target)
         world.lead()
-        await becomes(lambda: world.told.hosts(KEY) == ["10.0.0.1:8080"])
+        await becomes(lambda: world.published.hosts(KEY) == ["10.0.0.1:8080"])
         await becomes(lambda: _selector(world, "llm-gateway") == labels)
 
     play(World, scenario)
@@ -175,9 +175,9 @@ def test_restarted_operator_publishes_no_route_before_the_targets_pods_are_known
         world.mode("Gateway")
         world.lead()
         await asyncio.sleep(4)
-        assert world.told.snapshot is None
-        await becomes(lambda: world.told.snapshot)
-        assert world.told.hosts(KEY) == ["10.0.0.1:8080"]
+        assert world.published.snapshot is None
+        await becomes(lambda: world.published.snapshot)
+        assert world.published.hosts(KEY) == ["10.0.0.1:8080"]
 
     play(World, scenario)
 
@@ -188,9 +188,9 @@ def test_unreadable_target_delays_other_routes_no_longer_than_the_patience() -> 
         world.mode("Gateway")
         world.lead()
         await asyncio.sleep(PATIENCE_S + 6.0)
-        assert world.told.snapshot is not None
-        assert world.told.hosts(KEY) is None
-        assert world.told.snapshot.keeps(KEY), "what a gateway has of it is not removed"
+        assert world.published.snapshot is not None
+        assert world.published.hosts(KEY) is None
+        assert world.published.snapshot.keeps(KEY), "what a gateway has of it is not removed"
 
     play(World, scenario)
 
@@ -245,7 +245,7 @@ def test_deleted_inference_service_releases_the_route() -> None:
         assert world.child("Service", "llm-fast")["metadata"]["ownerReferences"][0]["uid"] == uid
         world.cache.forget(uid)
         world.router.changed()
-        await becomes(lambda: world.told.hosts(KEY) is None)
+        await becomes(lambda: world.published.hosts(KEY) is None)
         writes = len(world.cluster.writes())
         await asyncio.sleep(30)
         assert len(world.cluster.writes()) == writes

@@ -25,8 +25,8 @@ from support.cluster_world import FakeClock, FakeCluster, Manifest
 from support.fakes_routing import (
     GATEWAY_ADDRESS,
     NAMESPACE,
+    PublishedRoutes,
     RoutedWorld,
-    Told,
     becomes,
     play,
     replica_pod,
@@ -57,7 +57,7 @@ class Refusing(FakeCluster):
         return await super().list_all(api_version, kind, namespace, label_selector, kept)
 
 
-class OneGateway(Told):
+class OneGateway(PublishedRoutes):
     """What a gateway and an activator have, which outlive the operator."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class TwoNamespaces(RoutedWorld):
     def __init__(self) -> None:
         super().__init__()
         self.cluster = self.refusing = Refusing(self.clock)
-        self.gateway = self.told = OneGateway()
+        self.gateway = self.published = OneGateway()
         self.router.publisher = self.router.activators = self.router.probe = self.gateway
         self.router.namespaces = [DARK, NAMESPACE]
         self.resyncing: asyncio.Task[None] | None = None
@@ -274,7 +274,7 @@ def test_replicas_that_are_not_known_yet_are_routed_to_as_before() -> None:
         pod = replica_pod(namespace=DARK, labels=labels, ownerReferences=owner)
         world.router.replicas = _Listed(pod)
         world.start_operator()
-        await becomes(lambda: world.told.hosts(f"{DARK}/ranker") == ["10.0.0.1:8000"])
+        await becomes(lambda: world.published.hosts(f"{DARK}/ranker") == ["10.0.0.1:8000"])
         version = world.gateway.has["endpoints"][f"{DARK}/ranker"]
         unlisted = {DARK}
         world.router.replicas, world.router.unlisted = _Listed(), lambda: unlisted

@@ -27,12 +27,12 @@ class Client:
 
     def __init__(self, call: Any) -> None:
         self._call = call
-        self._told: asyncio.Queue[str] = asyncio.Queue()
+        self._received: asyncio.Queue[str] = asyncio.Queue()
 
     async def listen(self) -> None:
         """Note the kind of each message."""
         async for message in self._call:
-            self._told.put_nowait(
+            self._received.put_nowait(
                 next(kind for kind, url in KINDS.items() if url.encode() in message)
             )
 
@@ -43,15 +43,15 @@ class Client:
             b"".join(bytes([tag, len(text)]) + text.encode() for tag, text in fields)
         )
 
-    async def told(self, count: int) -> list[str]:
+    async def received(self, count: int) -> list[str]:
         """Return the kinds of the next messages."""
         async with asyncio.timeout(20.0):
-            return [await self._told.get() for _ in range(count)]
+            return [await self._received.get() for _ in range(count)]
 
     async def has_no_more_messages(self) -> bool:
         """Wait for a moment."""
         await asyncio.sleep(0.5)
-        return self._told.empty()
+        return self._received.empty()
 
 
 @contextlib.asynccontextmanager
@@ -77,10 +77,10 @@ async def test_listener_of_a_new_service_follows_its_endpoints() -> None:
     async with connected(xds) as client:
         await client.ask("listeners")
         await client.ask("clusters")
-        assert await client.told(1) == ["clusters"]
+        assert await client.received(1) == ["clusters"]
         assert await client.has_no_more_messages()
         await client.ask("endpoints", "vision/resnet50")
-        assert await client.told(2) == ["endpoints", "listeners"]
+        assert await client.received(2) == ["endpoints", "listeners"]
 
 
 async def test_listener_that_leads_to_another_service_waits_for_its_endpoints_too() -> None:
@@ -91,7 +91,7 @@ async def test_listener_that_leads_to_another_service_waits_for_its_endpoints_to
         for kind in ("listeners", "clusters"):
             await client.ask(kind)
         await client.ask("endpoints", "vision/resnet50")
-        assert await client.told(2) == ["clusters", "endpoints"]
+        assert await client.received(2) == ["clusters", "endpoints"]
         assert await client.has_no_more_messages()
         await client.ask("endpoints", "vision/canary")
-        assert await client.told(2) == ["endpoints", "listeners"]
+        assert await client.received(2) == ["endpoints", "listeners"]

@@ -15,7 +15,7 @@ OK, FULL, SILENT = Ending(Outcome.OK), Ending(Outcome.REFUSED, "status 429"), No
 
 
 class Server:
-    """Ends each try as told, half a second after it began; None: never answers."""
+    """Ends each try as configured, half a second after it began; None: never answers."""
 
     connections = 0
 

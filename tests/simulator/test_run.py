@@ -137,10 +137,10 @@ def test_ground_truth_counts_seconds_and_measures_capacity() -> None:
 
 
 def test_progress_is_reported_until_one() -> None:
-    told: list[float] = []
+    reported: list[float] = []
     scenario = Scenario(
         name="s", workloads=(Workload(spec=spec(initial=1), arrivals=Given(every(1, 60), 60.0)),)
     )
-    simulate(scenario, lambda _: Scheduled(), 1, on_progress=told.append)
-    assert told == sorted(told)
-    assert (told[0], told[-1]) == (0.0, 1.0)
+    simulate(scenario, lambda _: Scheduled(), 1, on_progress=reported.append)
+    assert reported == sorted(reported)
+    assert (reported[0], reported[-1]) == (0.0, 1.0)

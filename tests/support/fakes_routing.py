@@ -82,7 +82,7 @@ class NoActivators:
         return 0
 
 
-class Told(NoActivators):
+class PublishedRoutes(NoActivators):
     """Records what the gateways and activators receive; there is no activator."""
 
     def __init__(self) -> None:
@@ -96,10 +96,10 @@ class Told(NoActivators):
         """Return where a service's replicas are; None where the gateways do not know it."""
         if self.snapshot is None or key not in self.snapshot.resources["endpoints"]:
             return None
-        told: Any = json.loads(self.snapshot.resources["endpoints"][key].body)
+        found: Any = json.loads(self.snapshot.resources["endpoints"][key].body)
         sockets = [
             host["endpoint"]["address"]["socket_address"]
-            for locality in told["endpoints"]
+            for locality in found["endpoints"]
             for host in locality["lb_endpoints"]
         ]
         return sorted(f"{one['address']}:{one['port_value']}" for one in sockets)
@@ -144,7 +144,7 @@ class RoutedWorld:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.cluster = FakeCluster(self.clock)
-        self.told, self.listeners = Told(), Listeners()
+        self.published, self.listeners = PublishedRoutes(), Listeners()
         self.cache = ServiceCache(on_change=lambda _: None, on_gone=lambda _: None)
         self.cache.synced.set()
         gateway = ready_pod("g1", GATEWAY_ADDRESS) | {}
@@ -154,8 +154,8 @@ class RoutedWorld:
             replicas=Listed(),
             gateways=self.gates,
             watch_pods=lambda namespace, selector: PodsOf(self.cluster, namespace, selector),
-            publisher=self.told,
-            activators=self.told,
+            publisher=self.published,
+            activators=self.published,
             probe=self.listeners,
             clock=self.clock,
             gateway_namespace="headroom-system",
@@ -196,7 +196,7 @@ async def becomes(holds: Callable[[], object], within_s: float = 30.0) -> None:
 def play(world: Callable[[], W], scenario: Callable[[W], Awaitable[None]]) -> None:
     """Run a scenario in a new world on virtual time."""
 
-    async def told() -> None:
+    async def scenario_in_world() -> None:
         here = world()
         try:
             await scenario(here)
@@ -204,4 +204,4 @@ def play(world: Callable[[], W], scenario: Callable[[W], Awaitable[None]]) -> No
             await here.end()
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(told())
+        runner.run(scenario_in_world())

@@ -13,8 +13,8 @@ PATHS = re.compile(r"(?<![\w/:.])/(?:home|tmp|usr|opt|root|srv|var|work|etc)/")
 
 def tells_nothing(text: str, *secrets: str) -> None:
     """No path, no stack, and none of the secrets."""
-    for told in (STACK.search(text), PATHS.search(text)):
-        assert told is None, f"{told and told[0]!r} in {text[:500]}"
+    for leaked in (STACK.search(text), PATHS.search(text)):
+        assert leaked is None, f"{leaked and leaked[0]!r} in {text[:500]}"
     for secret in (SECRET, *secrets):
         assert secret not in text, f"{secret} in {text[:500]}"
 

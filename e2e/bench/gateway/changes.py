@@ -41,19 +41,21 @@ class _Fleet:
     xds: XdsServer
     route: Route
     running: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
-    told_s: dict[int, float] = field(default_factory=dict)
+    published_s: dict[int, float] = field(default_factory=dict)
     left_s: dict[int, float] = field(default_factory=dict)
     asked_s: dict[int, list[float]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
 
     def publish(self) -> None:
-        hosts = [Endpoint("127.0.0.1", port) for port in self.told_s if port not in self.left_s]
+        hosts = [
+            Endpoint("127.0.0.1", port) for port in self.published_s if port not in self.left_s
+        ]
         self.xds.publish(snapshot([self.route], {self.route.key: hosts}, {}))
 
     @property
-    def told(self) -> list[int]:
-        return [port for port in self.told_s if port not in self.left_s]
+    def published(self) -> list[int]:
+        return [port for port in self.published_s if port not in self.left_s]
 
     async def come(self) -> None:
         port = free_port()
@@ -67,7 +69,7 @@ class _Fleet:
                 continue
             writer.close()
             break
-        self.told_s[port] = time.time()
+        self.published_s[port] = time.time()
         self.publish()
         self.done["came"] += 1
 
@@ -126,12 +128,12 @@ async def _change(fleet: _Fleet) -> None:
     async with asyncio.TaskGroup() as changes:
         while True:
             await asyncio.sleep(BETWEEN_S)
-            told = fleet.told
-            if len(told) <= FEWEST or (len(told) < MOST and chance.random() < 0.5):
+            ports = fleet.published
+            if len(ports) <= FEWEST or (len(ports) < MOST and chance.random() < 0.5):
                 await fleet.come()
             else:
                 act = fleet.leave if chance.random() < 0.5 else fleet.be_killed
-                changes.create_task(act(chance.choice(told)))
+                changes.create_task(act(chance.choice(ports)))
                 await asyncio.sleep(KILLED_SEEN_AFTER_S)
 
 
@@ -164,8 +166,8 @@ async def _load(fleet: _Fleet) -> None:
 
 def _figures(fleet: _Fleet) -> list[Figure]:
     first = [
-        min(fleet.asked_s[port]) - told_s
-        for port, told_s in list(fleet.told_s.items())[FEWEST + 1 :]
+        min(fleet.asked_s[port]) - published_s
+        for port, published_s in list(fleet.published_s.items())[FEWEST + 1 :]
         if port in fleet.asked_s
     ]
     last = [

@@ -48,7 +48,7 @@ async def _with(number: int) -> list[Figure]:
         began_s = time.monotonic()
         xds.publish(snapshot(routes, hosts, {}))
         await _until(stats, "listener_manager.total_listeners_active", number + 1)
-        told_s = time.monotonic() - began_s
+        known_s = time.monotonic() - began_s
         await asyncio.sleep(SETTLE_S)
         rss_mb = process.rss_mb
         changes_s = []
@@ -62,7 +62,7 @@ async def _with(number: int) -> list[Figure]:
     promised = number == NUMBERS[-1]
     changed_ms = 1e3 * statistics.median(changes_s)
     return [
-        shown(f"{number} services of {REPLICAS} replicas: until all are known", f"{told_s:.1f} s"),
+        shown(f"{number} services of {REPLICAS} replicas: until all are known", f"{known_s:.1f} s"),
         at_most("  memory of the gateway", rss_mb, 100.0, " MB", 0)
         if promised
         else shown("  memory of the gateway", f"{rss_mb:.0f} MB"),

@@ -54,14 +54,14 @@ async def _figures(replicas: list[Endpoint]) -> list[Figure]:
     in_flight, busy = IN_FLIGHT_PER_REPLICA * REPLICAS, BUSY_PER_REPLICA * REPLICAS
     async with running_envoy() as (xds, _, _):
 
-        async def tell(told: Route) -> None:
-            hosts, bound = {told.key: replicas}, {told.key: in_flight}
-            xds.publish(snapshot([told], hosts, bound, busy={told.key: busy}))
+        async def publish(changed: Route) -> None:
+            hosts, bound = {changed.key: replicas}, {changed.key: in_flight}
+            xds.publish(snapshot([changed], hosts, bound, busy={changed.key: busy}))
             await asyncio.sleep(SETTLE_S)
 
-        await tell(route)
+        await publish(route)
         unshared = await _with_flood(route.port)
-        await tell(replace(route, tenants=limit))
+        await publish(replace(route, tenants=limit))
         alone, flooded = [], []
         for seed in range(ROUNDS):
             alone.append((await _load(route.port, "other", RATE_RPS, seed)).quantile_s(0.95))

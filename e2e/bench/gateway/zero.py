@@ -64,7 +64,7 @@ async def _measure() -> list[Figure]:
         stage.processes[0].kill()
         left = await asyncio.gather(*asked)
     answered = Counter(status for status, _, _ in answers)
-    told = sum(again is not None for _, again, _ in left)
+    retryable = sum(again is not None for _, again, _ in left)
     first_s = min(at_s for _, _, at_s in answers) - ready_s
     last_s = max(at_s for _, _, at_s in answers) - ready_s
     return [
@@ -72,7 +72,7 @@ async def _measure() -> list[Figure]:
         at_most("first answer after readiness", first_s, 1.0, " s", 3),
         shown("last answer after readiness", f"{last_s:.3f} s"),
         shown("the activator's memory while it holds them", f"{held_mb:.0f} MB"),
-        at_least("activator killed: answers with Retry-After", told, REQUESTS, "", 0),
+        at_least("activator killed: answers with Retry-After", retryable, REQUESTS, "", 0),
     ]
 
 

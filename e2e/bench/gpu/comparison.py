@@ -133,9 +133,9 @@ def _starts(model: BenchModel, *, full: bool) -> Iterator[Figure]:
                 stdout=subprocess.PIPE,
                 timeout=START_TIMEOUT_S,
             )
-            told = json.loads(done.stdout.splitlines()[-1])
-            phases = ", ".join(f"{name} {s:.1f}" for name, s in told["phases"].items())
+            result = json.loads(done.stdout.splitlines()[-1])
+            phases = ", ".join(f"{name} {s:.1f}" for name, s in result["phases"].items())
             yield shown(
                 f"{TITLES[model.name]}: start {words} a compile cache",
-                f"{sum(told['phases'].values()):.1f} s: {phases} ({told['compiled']})",
+                f"{sum(result['phases'].values()):.1f} s: {phases} ({result['compiled']})",
             )

@@ -45,8 +45,8 @@ def lives(changes: Sequence[Seen], killed_s: Sequence[float] = ()) -> list[Life]
     """
     found: list[Life] = []
     is_ready, ready_s = False, None
-    told = [(seen.time_s, _is_ready(seen)) for seen in changes]
-    for time_s, now_ready in sorted([*told, *((at_s, None) for at_s in killed_s)], key=_time):
+    known = [(seen.time_s, _is_ready(seen)) for seen in changes]
+    for time_s, now_ready in sorted([*known, *((at_s, None) for at_s in killed_s)], key=_time):
         if now_ready and not is_ready:
             ready_s = time_s
         elif not now_ready and ready_s is not None:
@@ -142,8 +142,8 @@ class _Look:
                     before = count
 
     def _lives(self) -> list[Life]:
-        told = [seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name]
-        return lives(told, self.found.killed_s.get(self.name, ()))
+        rows = [seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name]
+        return lives(rows, self.found.killed_s.get(self.name, ()))
 
     def _is_ready(self) -> bool:
         return any(life.end_s is None for life in self._lives())
@@ -153,8 +153,8 @@ class _Look:
 
     def _leaving_s(self) -> float | None:
         """Return when the watch first showed the deletion."""
-        told = (seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name)
-        return next((one.time_s for one in told if one.columns[LEAVING]), None)
+        rows = (seen for seen in self.watch.since(0.0) if seen.columns[0] == self.name)
+        return next((one.time_s for one in rows if one.columns[LEAVING]), None)
 
     def _last(self, page: str, leaving_s: float) -> None:
         before, last_s = None, leaving_s

@@ -52,7 +52,7 @@ REMEMBERED = 256
 """Answers kept of each read, for travels in time."""
 
 
-_Told = tuple[int, bytes]
+_Answer = tuple[int, bytes]
 """Status and body of an answer."""
 
 
@@ -68,7 +68,7 @@ class FaultProxy:
         self.exchanges: list[Exchange] = []
         self._plan = Plan()
         self._streams: list[tuple[web.Request, Call]] = []
-        self._answers: dict[str, deque[tuple[float, _Told]]] = {}
+        self._answers: dict[str, deque[tuple[float, _Answer]]] = {}
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -175,15 +175,15 @@ class FaultProxy:
         return web.Response(status=code, headers=headers, body=body)
 
     def _as_it_was(
-        self, request: web.Request, fault: Fault | None, answer: _Told, now_s: float
-    ) -> _Told:
+        self, request: web.Request, fault: Fault | None, answer: _Answer, now_s: float
+    ) -> _Answer:
         if request.method != "GET":
             return answer
         kept = self._answers.setdefault(request.raw_path, deque(maxlen=REMEMBERED))
         if not isinstance(fault, TimeTravel):
             kept.append((now_s, answer))
             return answer
-        old = [told for at_s, told in kept if at_s <= now_s - fault.seconds]
+        old = [one for at_s, one in kept if at_s <= now_s - fault.seconds]
         return old[-1] if old else (kept[0][1] if kept else answer)
 
     async def _watch(

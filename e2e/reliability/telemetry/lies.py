@@ -61,78 +61,78 @@ def tell(
         return earlier.text()
     if lie is Lie.COPIED:
         return other.text()
-    told = replace(true, numbers=dict(true.numbers), buckets=list(true.buckets))
+    reported = replace(true, numbers=dict(true.numbers), buckets=list(true.buckets))
     if lie is Lie.BACK:
-        _scale(told, chance.choice((0.5, 0.9, 1.0)))
+        _scale(reported, chance.choice((0.5, 0.9, 1.0)))
     elif lie is Lie.SUMMED_TWICE:
-        text = told.text()
+        text = reported.text()
         return text + drawn.choice(text.splitlines()).replace("{", '{replica="other",', 1) + "\n"
     else:
-        _CHANGES[lie](told, drawn)
-    return told.text()
+        _CHANGES[lie](reported, drawn)
+    return reported.text()
 
 
-def _scale(told: Figures, factor: float, names: tuple[str, ...] = COUNTERS) -> None:
+def _scale(reported: Figures, factor: float, names: tuple[str, ...] = COUNTERS) -> None:
     for name in names:
-        value = told.numbers[name] * factor
-        told.numbers[name] = value if name == _SECONDS else float(int(value))
+        value = reported.numbers[name] * factor
+        reported.numbers[name] = value if name == _SECONDS else float(int(value))
     if names is COUNTERS:
-        told.buckets = [float(int(count * factor)) for count in told.buckets]
+        reported.buckets = [float(int(count * factor)) for count in reported.buckets]
 
 
-def _absurd(told: Figures, drawn: random.Random) -> None:
+def _absurd(reported: Figures, drawn: random.Random) -> None:
     name = drawn.choice(NUMBERS)
-    told.numbers[name] = drawn.choice((1e18, 1e155, 1e160, 1e300, 1.7e308))
+    reported.numbers[name] = drawn.choice((1e18, 1e155, 1e160, 1e300, 1.7e308))
 
 
-def _large(told: Figures, drawn: random.Random) -> None:
+def _large(reported: Figures, drawn: random.Random) -> None:
     name, factor = drawn.choice(NUMBERS), drawn.choice((1e3, 1e6, 1e9))
-    told.numbers[name] = float(int((told.numbers[name] + 1.0) * factor))
+    reported.numbers[name] = float(int((reported.numbers[name] + 1.0) * factor))
 
 
-def _small(told: Figures, drawn: random.Random) -> None:
+def _small(reported: Figures, drawn: random.Random) -> None:
     name, factor = drawn.choice(NUMBERS), drawn.choice((0.0, 1e-9, 1e-3))
-    told.numbers[name] *= factor
+    reported.numbers[name] *= factor
 
 
-def _larger_batches(told: Figures, drawn: random.Random) -> None:
-    _scale(told, 100.0, (_ITEMS, _LARGEST))
+def _larger_batches(reported: Figures, drawn: random.Random) -> None:
+    _scale(reported, 100.0, (_ITEMS, _LARGEST))
 
 
-def _larger_within(told: Figures, drawn: random.Random) -> None:
-    _scale(told, told.numbers[_LARGEST], (_ITEMS,))
+def _larger_within(reported: Figures, drawn: random.Random) -> None:
+    _scale(reported, reported.numbers[_LARGEST], (_ITEMS,))
 
 
-def _more_batches(told: Figures, drawn: random.Random) -> None:
-    _scale(told, drawn.choice((1e2, 1e4, 1e6, 1e9)), (_ITEMS, _BATCHES))
+def _more_batches(reported: Figures, drawn: random.Random) -> None:
+    _scale(reported, drawn.choice((1e2, 1e4, 1e6, 1e9)), (_ITEMS, _BATCHES))
 
 
-def _other_server(told: Figures, drawn: random.Random) -> None:
+def _other_server(reported: Figures, drawn: random.Random) -> None:
     other = Figures.of(drawn.choice((0, 7, 10**4, 10**7)))
-    told.numbers, told.buckets = other.numbers, other.buckets
+    reported.numbers, reported.buckets = other.numbers, other.buckets
 
 
-def _swapped(told: Figures, drawn: random.Random) -> None:
+def _swapped(reported: Figures, drawn: random.Random) -> None:
     one, other = drawn.sample(NUMBERS, k=2)
-    told.numbers[one], told.numbers[other] = told.numbers[other], told.numbers[one]
+    reported.numbers[one], reported.numbers[other] = reported.numbers[other], reported.numbers[one]
 
 
-def _instant(told: Figures, drawn: random.Random) -> None:
-    told.buckets = [told.buckets[-1]] * len(BOUNDS)
+def _instant(reported: Figures, drawn: random.Random) -> None:
+    reported.buckets = [reported.buckets[-1]] * len(BOUNDS)
 
 
-def _late(told: Figures, drawn: random.Random) -> None:
-    told.buckets = [0.0] * (len(BOUNDS) - 1) + [told.buckets[-1]]
+def _late(reported: Figures, drawn: random.Random) -> None:
+    reported.buckets = [0.0] * (len(BOUNDS) - 1) + [reported.buckets[-1]]
 
 
-def _failed(told: Figures, drawn: random.Random) -> None:
-    told.failed = told.numbers[_OK] + 1000.0
-    told.numbers[_OK] = 0.0
-    told.buckets = [0.0] * len(BOUNDS)
+def _failed(reported: Figures, drawn: random.Random) -> None:
+    reported.failed = reported.numbers[_OK] + 1000.0
+    reported.numbers[_OK] = 0.0
+    reported.buckets = [0.0] * len(BOUNDS)
 
 
-def _queued(told: Figures, drawn: random.Random) -> None:
-    told.numbers[_WAITING] = 1e5
+def _queued(reported: Figures, drawn: random.Random) -> None:
+    reported.numbers[_WAITING] = 1e5
 
 
 _CHANGES: Mapping[Lie, Change] = {
@@ -142,12 +142,12 @@ _CHANGES: Mapping[Lie, Change] = {
     Lie.LARGER_BATCHES: _larger_batches,
     Lie.LARGER_WITHIN: _larger_within,
     Lie.MORE_BATCHES: _more_batches,
-    Lie.FASTER: lambda told, _: _scale(told, 1e-3, (_SECONDS,)),
-    Lie.SLOWER: lambda told, _: _scale(told, 1e3, (_SECONDS,)),
-    Lie.CHEAP: lambda told, _: told.numbers.update({_FIXED: 0.00015, _ITEM: 0.00006}),
-    Lie.COSTLY: lambda told, _: told.numbers.update({_FIXED: 150.0, _ITEM: 60.0}),
-    Lie.FEWER: lambda told, drawn: _scale(told, drawn.choice((0.01, 0.1, 0.5))),
-    Lie.MORE: lambda told, drawn: _scale(told, drawn.choice((1e1, 1e2, 1e4))),
+    Lie.FASTER: lambda reported, _: _scale(reported, 1e-3, (_SECONDS,)),
+    Lie.SLOWER: lambda reported, _: _scale(reported, 1e3, (_SECONDS,)),
+    Lie.CHEAP: lambda reported, _: reported.numbers.update({_FIXED: 0.00015, _ITEM: 0.00006}),
+    Lie.COSTLY: lambda reported, _: reported.numbers.update({_FIXED: 150.0, _ITEM: 60.0}),
+    Lie.FEWER: lambda reported, drawn: _scale(reported, drawn.choice((0.01, 0.1, 0.5))),
+    Lie.MORE: lambda reported, drawn: _scale(reported, drawn.choice((1e1, 1e2, 1e4))),
     Lie.OTHER_SERVER: _other_server,
     Lie.SWAPPED: _swapped,
     Lie.INSTANT: _instant,

@@ -44,10 +44,10 @@ def answer(pages: Iterable[Scraped], now_s: float, *, partial: bool = False) -> 
         for page in pages
         for line in _LINE.finditer(page.text)
     ]
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "status": "success",
         "data": {"resultType": "matrix", "result": series},
     }
     if partial:
-        told["warnings"] = ["a store did not answer"]
-    return json.dumps(told)
+        body["warnings"] = ["a store did not answer"]
+    return json.dumps(body)

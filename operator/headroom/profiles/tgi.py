@@ -37,7 +37,7 @@ TGI = Profile(
         prompt_lengths=Histogram(name="tgi_request_input_length"),
         output_lengths=Histogram(name="tgi_request_generated_tokens"),
         silent=(
-            "Computed and cached prompt tokens are not told apart: a prompt's cost is not known.",
+            "Computed and cached prompt tokens are counted as one: a prompt's cost is not known.",
             "The size and the use of the KV memory are not exposed.",
         ),
     ),

@@ -144,11 +144,11 @@ def test_idle_replica_is_removed_before_busy_ones() -> None:
         idle, seen = world.pods.of("resnet")[1]["metadata"]["name"], list[str]()
 
         def look(kind: str, changed: dict[str, Any]) -> None:
-            told(kind, changed)
+            notify(kind, changed)
             if kind == "DELETED" and changed["kind"] == "Pod":
                 seen.append(changed["metadata"].get("annotations", {}).get(REMOVED_FIRST, ""))
 
-        told = world.cluster.on_change
+        notify = world.cluster.on_change
         world.cluster.on_change = look
         before = world.replicas()
         world.pods.arrivals_rps["resnet"] = 2.2 * REPLICA_RPS

@@ -22,7 +22,7 @@ def short(refused: int = 2, allocated: int = 2) -> Seen:
 LOW = seen("low", 4, 4, floor=1)
 
 
-class Told:
+class PoolView:
     """A pool that learns of two services, the lower one first."""
 
     def __init__(self) -> None:
@@ -94,13 +94,13 @@ def test_held_accelerators_include_terminating_pods() -> None:
 
 
 def test_lower_priority_yields_the_shortage_in_time() -> None:
-    told = Told()
-    assert told.every(0, 30, short()) is None
-    assert told.at(30.0, short()) is None  # since its first report, a moment later
-    assert told.at(32.0, short()) == 2
-    assert told.pool.preempted_by("high") == "low (priority 0) yields 2"
-    assert told.pool.preempted_by("low") == told.pool.preempted_by("nobody") == ""
-    assert len(told.pool) == 2
+    view = PoolView()
+    assert view.every(0, 30, short()) is None
+    assert view.at(30.0, short()) is None  # since its first report, a moment later
+    assert view.at(32.0, short()) == 2
+    assert view.pool.preempted_by("high") == "low (priority 0) yields 2"
+    assert view.pool.preempted_by("low") == view.pool.preempted_by("nobody") == ""
+    assert len(view.pool) == 2
 
 
 def test_plan_is_made_at_most_once_a_second() -> None:
@@ -114,32 +114,32 @@ def test_plan_is_made_at_most_once_a_second() -> None:
 
 
 def test_plan_after_a_clock_went_back_is_made_at_once() -> None:
-    told = Told()
-    told.every(1000, 1040, short())
-    assert told.pool.allocation("low") is not None
-    told.pool.note(seen("high", 2, 2, priority=10), 900.0)
-    assert told.pool.allocation("low") is not None
+    view = PoolView()
+    view.every(1000, 1040, short())
+    assert view.pool.allocation("low") is not None
+    view.pool.note(seen("high", 2, 2, priority=10), 900.0)
+    assert view.pool.allocation("low") is not None
 
 
 @pytest.mark.parametrize(("refused_s", "stands"), [(599.9, True), (600.0, False)])
 def test_shortage_ends_ten_minutes_after_the_last_rejection(refused_s: float, stands: bool) -> None:
-    told = Told()
-    told.every(0, 40, short())
+    view = PoolView()
+    view.every(0, 40, short())
     settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
-    told.every(40, 630, settled, yielded)
-    assert told.pool.allocation("low") is not None
-    found = told.at(40.0 + refused_s, settled, yielded)  # planned at 40 s as it was seen before
+    view.every(40, 630, settled, yielded)
+    assert view.pool.allocation("low") is not None
+    found = view.at(40.0 + refused_s, settled, yielded)  # planned at 40 s as it was seen before
     assert (found is not None) is stands
 
 
 def test_rejected_lower_priority_prolongs_no_shortage() -> None:
-    told = Told()
+    view = PoolView()
     middle = seen("middle", 2, 1, priority=5, refused=1)
     settled, yielded = short(0, 4), seen("low", 4, 2, floor=1)
     for now_s in range(0, 660, 2):
-        told.pool.note(middle, now_s + 0.002)
-        told.at(float(now_s), short() if now_s < 40 else settled, LOW if now_s < 40 else yielded)
-        grant = told.pool.allocation("low")
+        view.pool.note(middle, now_s + 0.002)
+        view.at(float(now_s), short() if now_s < 40 else settled, LOW if now_s < 40 else yielded)
+        grant = view.pool.allocation("low")
         if now_s >= 40:
             assert grant is not None
             who = "high (priority 10)" if now_s < 640 else "middle (priority 5)"
@@ -148,12 +148,12 @@ def test_rejected_lower_priority_prolongs_no_shortage() -> None:
 
 @pytest.mark.parametrize(("dipped_s", "grant"), [(58.0, 2), (64.0, 3)])
 def test_free_accelerator_is_given_back_after_a_minute(dipped_s: float, grant: int) -> None:
-    told = Told()
-    told.every(0, 40, short())
+    view = PoolView()
+    view.every(0, 40, short())
     yielded = seen("low", 4, 2, floor=1)
-    told.every(40, 50, short(0, 4), yielded)
+    view.every(40, 50, short(0, 4), yielded)
     less = seen("high", 3, 3, priority=10)
-    found = told.every(50, 52 + int(dipped_s), less, yielded)
+    found = view.every(50, 52 + int(dipped_s), less, yielded)
     assert found == grant
 
 
@@ -161,39 +161,39 @@ def test_free_accelerator_is_given_back_after_a_minute(dipped_s: float, grant: i
 def test_all_free_accelerators_are_given_back_after_a_minute(
     freed_s: int, grant: int | None
 ) -> None:
-    told = Told()
-    told.every(0, 40, short())
+    view = PoolView()
+    view.every(0, 40, short())
     yielded = seen("low", 4, 2, floor=1)
-    told.every(40, 50, short(0, 4), yielded)
+    view.every(40, 50, short(0, 4), yielded)
     content = seen("high", 2, 2, priority=10)
-    assert told.every(50, 52 + freed_s, content, yielded) == grant
+    assert view.every(50, 52 + freed_s, content, yielded) == grant
 
 
 @pytest.mark.parametrize(("free_s", "gives_up"), [(116, False), (124, True)])
 def test_accelerator_free_for_two_minutes_was_yielded_in_vain(free_s: int, gives_up: bool) -> None:
-    told = Told()
-    told.every(0, 40, short())
-    found = told.every(40, 42 + free_s, short(), seen("low", 4, 2, floor=1))
+    view = PoolView()
+    view.every(0, 40, short())
+    found = view.every(40, 42 + free_s, short(), seen("low", 4, 2, floor=1))
     assert (found is None) is gives_up
-    assert bool(told.pool.preempted_by("high")) is not gives_up
+    assert bool(view.pool.preempted_by("high")) is not gives_up
 
 
 def test_accelerator_that_moves_counts_once() -> None:
     """For a tick the sum of what two services hold may be one too many; for 6 s it is not."""
-    told = Told()
-    told.every(0, 40, short())
+    view = PoolView()
+    view.every(0, 40, short())
     moved = seen("low", 4, 3, floor=1)
     for now_s in (40.0, 42.0):
-        assert told.at(now_s, short(1, 4), moved) == 2
-    assert told.at(44.0, short(0, 4), seen("low", 4, 2, floor=1)) == 2
+        assert view.at(now_s, short(1, 4), moved) == 2
+    assert view.at(44.0, short(0, 4), seen("low", 4, 2, floor=1)) == 2
 
 
 def test_deleted_service_releases_its_accelerators() -> None:
-    told = Told()
-    told.every(0, 40, short())
-    told.pool.forget("high")
-    assert told.pool.allocation("low") is None
-    assert len(told.pool) == 1
-    told.pool.forget("high")
-    told.pool.forget("low")
-    assert not told.pool
+    view = PoolView()
+    view.every(0, 40, short())
+    view.pool.forget("high")
+    assert view.pool.allocation("low") is None
+    assert len(view.pool) == 1
+    view.pool.forget("high")
+    view.pool.forget("low")
+    assert not view.pool

@@ -12,7 +12,7 @@ from support.fakes_scaling import COST, Service
 
 
 @dataclass
-class Told(Service):
+class ReportedService(Service):
     """A share of the requests is named further tries, and a share is refused."""
 
     named: float = 0.0
@@ -38,9 +38,9 @@ def test_client_that_names_all_its_requests_further_tries_takes_no_replicas_from
     named: float,
 ) -> None:
     """With 90 % named so, five replicas were left of seven, and 300 requests waited for good."""
-    honest = Told(rate_rps=5 * COST.full_batch_rps)
+    honest = ReportedService(rate_rps=5 * COST.full_batch_rps)
     honest.run(600.0)
-    service = Told(rate_rps=5 * COST.full_batch_rps, named=named)
+    service = ReportedService(rate_rps=5 * COST.full_batch_rps, named=named)
     service.run(600.0)
     assert service.replicas == honest.replicas
     assert sum(service.waiting.values()) == 0
@@ -55,9 +55,9 @@ def test_client_that_names_all_its_requests_further_tries_takes_no_replicas_from
     ],
 )
 def test_as_many_are_subtracted_as_have_missed(named: float, refused: float, demand: float) -> None:
-    service = Told(rate_rps=40.0, replicas=8, named=named, refused=refused)
+    service = ReportedService(rate_rps=40.0, replicas=8, named=named, refused=refused)
     decision = service.run(120.0)
-    told = decision.demand.known is DemandKnown.INCLUDES_RETRIES
-    assert told == (demand < 1.0)
-    if told:
+    corrected = decision.demand.known is DemandKnown.INCLUDES_RETRIES
+    assert corrected == (demand < 1.0)
+    if corrected:
         assert decision.demand.rate_rps == pytest.approx(demand * 40.0, rel=0.02)

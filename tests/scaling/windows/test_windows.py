@@ -187,12 +187,12 @@ def test_histogram_on_other_bounds(
 
 def test_interval_of_batches_is_reported_once() -> None:
     pods = (ready_pod("a", created_s=-100.0),)
-    windows, told = Windows(), []
+    windows, seen = Windows(), []
     for now_s, batches in ((0.0, (10.0, 30.0, 5.0)), (2.0, (14.0, 42.0, 7.0)), (4.0, None)):
         heard = () if batches is None else (sample("a", now_s, 0, batches=batches),)
         windows = windows.absorb(Observation(now_s=now_s, current=1, pods=pods, samples=heard))
-        told.append(executed_batches(windows))
-    assert told == [[], [BatchStats("a", 4.0, 3.0, 0.5)], []]
+        seen.append(executed_batches(windows))
+    assert seen == [[], [BatchStats("a", 4.0, 3.0, 0.5)], []]
 
 
 @dataclass

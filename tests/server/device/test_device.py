@@ -399,10 +399,10 @@ def test_next_batch_is_taken_before_the_last_is_reported_if_requests_wait() -> N
         def on_executed(self, done: ExecutedBatch[Work]) -> None:
             super().on_executed(done)
             heard.extend(
-                f"told {number:g}" for number in values([e.payload for e in done.sealed.batch])
+                f"sealed {number:g}" for number in values([e.payload for e in done.sealed.batch])
             )
 
     with started(Echo(), max_batch_size=1, make=Noting) as world:
         together(world, 1.0, 2.0)
         world.until(lambda: len(world.done) == 3)
-    assert heard == ["took 100", "took 1", "told 100", "took 2", "told 1", "told 2"]
+    assert heard == ["took 100", "took 1", "sealed 100", "took 2", "sealed 1", "sealed 2"]

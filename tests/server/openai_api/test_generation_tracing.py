@@ -63,9 +63,9 @@ async def test_a_request_has_a_span_per_stage_without_gaps(stream: bool) -> None
         request, stages = here.request(), {span.name: span for span in here.stages()}
         assert list(stages) == STAGES
         assert request.name == "POST /v1/completions"
-        told = dict(request.attributes or {})
-        assert 0.0 < told.pop("gen_ai.response.time_to_first_chunk") < 10.0  # type: ignore[operator]
-        assert {name: value for name, value in told.items() if name.startswith("gen_ai.")} == {
+        found = dict(request.attributes or {})
+        assert 0.0 < found.pop("gen_ai.response.time_to_first_chunk") < 10.0  # type: ignore[operator]
+        assert {name: value for name, value in found.items() if name.startswith("gen_ai.")} == {
             "gen_ai.operation.name": "text_completion",
             "gen_ai.provider.name": "headroom",
             "gen_ai.request.model": "m",
@@ -78,7 +78,7 @@ async def test_a_request_has_a_span_per_stage_without_gaps(stream: bool) -> None
             "gen_ai.usage.output_tokens": 6,
             "gen_ai.response.finish_reasons": ("stop",),
         }
-        assert told["headroom.model"] == "m"
+        assert found["headroom.model"] == "m"
         whole = [stages[name] for name in STAGES if name != "detokenize"]
         assert [span.start_time for span in whole[1:]] == [s.end_time for s in whole[:-1]]
         assert (whole[0].start_time, whole[-1].end_time) == (request.start_time, request.end_time)

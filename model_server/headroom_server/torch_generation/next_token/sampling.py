@@ -87,7 +87,7 @@ def sample(
         },
     )
     chosen = _choose(logits, rows, process_seed).where(finite, _NOTHING).tolist()
-    told = reported.of(chosen)
+    by_place = reported.of(chosen)
     sampled: list[Sequence[SampledToken]] = []
     at = 0
     for chunk in chunks:
@@ -98,7 +98,9 @@ def sample(
         own = own[: _accepted(chunk, own) + 1]
         if own[-1] == _NOTHING:
             raise FloatingPointError(NOT_FINITE)
-        sampled.append([_sampled(token, told.get(at + number)) for number, token in enumerate(own)])
+        sampled.append(
+            [_sampled(token, by_place.get(at + number)) for number, token in enumerate(own)]
+        )
         at += chunk.drafts + 1
     return sampled
 

@@ -84,10 +84,10 @@ class Partners:
         if pair is None:
             self._reports.pop(service.uid, None)
             return
-        lacks = pair.told.lacks_accelerators
-        lacks = lacks or (ceiling.accelerators and pair.told.needed > requested)
+        lacks = pair.report.lacks_accelerators
+        lacks = lacks or (ceiling.accelerators and pair.report.needed > requested)
         self._reports[service.uid] = replace(
-            pair.told, replicas=requested, lacks_accelerators=lacks
+            pair.report, replicas=requested, lacks_accelerators=lacks
         )
 
     def forget(self, uid: str) -> None:

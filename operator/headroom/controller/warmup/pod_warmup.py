@@ -36,7 +36,7 @@ class ColdPod:
     service: InferenceService
     pod: GatedPod
     seen: asyncio.Event = field(default_factory=asyncio.Event)
-    told_s: float = float("-inf")
+    written_s: float = float("-inf")
     """When its condition was last written."""
     task: asyncio.Task[None] | None = None
 
@@ -90,7 +90,7 @@ class PodWarmup:
             if said.holds and request is not None and not one.pod.is_open:
                 await self.on_warm(one.service, one.pod)
             written = True
-            if gate_condition.is_worth_writing(one.pod, said, progress, _loop_s(), one.told_s):
+            if gate_condition.is_worth_writing(one.pod, said, progress, _loop_s(), one.written_s):
                 written = await self._write(one, said)
             if said.holds:
                 if written:
@@ -122,7 +122,7 @@ class PodWarmup:
             )
             await asyncio.sleep(WRITTEN_AGAIN_S)
             return False
-        one.told_s = _loop_s()
+        one.written_s = _loop_s()
         one.pod = gate.read(written, one.pod.port) or one.pod
         return True
 

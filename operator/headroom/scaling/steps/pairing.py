@@ -47,7 +47,7 @@ def explained(
     known = announced(partner, state.passing, observation.now_s)
     pair = PairDecision(
         partner=partner,
-        told=_report(generating, expected, decision, observation),
+        report=_report(generating, expected, decision, observation),
         passed_share=state.passing.share if partner.role is PoolRole.PREFILL else None,
         unrelated=partner.role is PoolRole.PREFILL and state.passing.unrelated,
         announced_rps=None if known is None else known.later_rps,

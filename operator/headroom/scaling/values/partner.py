@@ -91,10 +91,10 @@ class Partner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairDecision:
-    """What a decision took from the partner, and what it tells it."""
+    """What a decision uses of the partner, and the report for the partner."""
 
     partner: Partner
-    told: PoolReport
+    report: PoolReport
     """For the partner."""
     passed_share: float | None = None
     """Requests that reach the decode pool per request that reaches the prefill pool, learned;

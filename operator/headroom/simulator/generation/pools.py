@@ -159,8 +159,8 @@ class _PairRun:
         if not pair.coupled:
             return
         other = PoolRole.DECODE if role is PoolRole.PREFILL else PoolRole.PREFILL
-        told = self.pools[other].pair
-        report: PoolReport | None = None if told is None else told.told
+        decided = self.pools[other].pair
+        report: PoolReport | None = None if decided is None else decided.report
         pool.partner = Partner(
             name="partner", role=other, report=report, absence="not evaluated yet"
         )

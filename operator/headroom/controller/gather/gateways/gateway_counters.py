@@ -63,8 +63,8 @@ class GatewayCounters:
                 if after != before:
                     self._sums[key] = _plus(self._sums.get(key, NOTHING), _added(before, after))
         known.read_s, known.page, known.trouble = now_s, page, ""
-        told = {key for one in self._gateways.values() for key in one.page}
-        self._sums = {key: one for key, one in self._sums.items() if key in told}
+        shown = {key for one in self._gateways.values() for key in one.page}
+        self._sums = {key: one for key, one in self._sums.items() if key in shown}
 
     def mark_failed(self, gateway: str, why: str) -> None:
         """Note that a gateway could not be read."""
