@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.sharing.ceilings import Caps
+from headroom.controller.sharing.caps import Caps
 from support.rolling_world import RollingWorld, play_rollouts
 
 NEW, BAD = "registry.example/server:2", "registry.example/none:1"

@@ -17,7 +17,7 @@ from headroom.controller.controller import Controller
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.options import ControllerOptions
 from headroom.controller.report.recording import Recording
-from headroom.controller.sharing.ceilings import NO_CAPS
+from headroom.controller.sharing.caps import NO_CAPS
 from headroom.controller.warmup import WarmupDeps
 from headroom.resources.settings import Settings
 from headroom.scaling import Decision

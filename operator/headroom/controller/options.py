@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.controller.sharing.ceilings import NO_CAPS, Caps
+from headroom.controller.sharing.caps import NO_CAPS, Caps
 from headroom.resources.settings import DEFAULTS, Settings
 
 

@@ -18,7 +18,8 @@ from headroom.controller.decide.rollout_facts import facts_of
 from headroom.controller.gather.gateways.route_status import RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.service_context import ServiceContext
-from headroom.controller.sharing.ceilings import Ceiling, Ceilings
+from headroom.controller.sharing.caps import Ceiling
+from headroom.controller.sharing.ceilings import Ceilings
 from headroom.controller.sharing.competition import Competition
 from headroom.controller.sharing.partners import Partners
 from headroom.resources.object_conditions import is_true

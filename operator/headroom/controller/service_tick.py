@@ -23,7 +23,7 @@ from headroom.controller.service_decision import ServiceDecision
 from headroom.controller.service_reads import ServiceReads
 from headroom.controller.service_writes import ServiceWrites
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import Ceiling
+from headroom.controller.sharing.caps import Ceiling
 from headroom.resources import accelerators
 
 

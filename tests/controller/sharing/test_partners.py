@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.controller.sharing.ceilings import Caps
+from headroom.controller.sharing.caps import Caps
 from headroom.controller.sharing.pair_share import PairNeeds, own_room
 from support.controller_world import REPLICA_RPS, World, play
 

@@ -8,7 +8,8 @@ from headroom.controller.leadership import Candidate
 from headroom.controller.leadership.record import LeaseRecord
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.accelerator_note import MOST_BYTES, AcceleratorNote
-from headroom.controller.sharing.ceilings import Caps, Ceilings
+from headroom.controller.sharing.caps import Caps
+from headroom.controller.sharing.ceilings import Ceilings
 from leadership.duel import Duel, duel
 from support.service_world import body, service
 

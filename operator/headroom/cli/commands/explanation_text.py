@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -14,11 +14,10 @@ from headroom.api.reasons import StatusReason
 from headroom.api.service_spec.service_level import ServiceLevel
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.service_status.decision_status import DecisionStatus
-from headroom.api.service_status.signals_status import SignalsStatus
 from headroom.api.service_status.status import Status
 from headroom.api.service_status.status_durations import seconds_of
+from headroom.cli.commands.explanation_lines import promise_lines, share, signals_line
 from headroom.console.service_state import needing_attention
-from headroom.scaling.values.decision import DemandKnown
 from headroom.scaling.values.signals import Freshness
 
 
@@ -35,8 +34,8 @@ def explained(service: Mapping[str, Any]) -> RenderableType:
     elif decision is None:
         parts.append(Text("No decision was made yet."))
     else:
-        parts += [_doubt(status), _decision(decision), Text(_signals(service, status))]
-        parts += [Text(line) for line in _promise(status)]
+        parts += [_doubt(status), _decision(decision), Text(signals_line(service, status))]
+        parts += [Text(line) for line in promise_lines(status)]
         if decision.counterfactuals:
             parts += [Text(), _counterfactuals(decision, _promised_s(service, status))]
         if decision.recommendations:
@@ -111,57 +110,6 @@ def _decision(decision: DecisionStatus) -> Text:
     return text.append(f": {decision.message} ({decision.time})", style="not bold default")
 
 
-def _signals(service: Mapping[str, Any], status: Status) -> str:
-    slo, signals = service["spec"]["slo"], status.signals
-    if signals is None:
-        return "No metrics yet."
-    latency = slo.get("latency")
-    where = " at the gateway" if signals.latency_source == "Gateway" else ""
-    busy, ceiling = _share(signals.utilization), _share(slo.get("utilizationCeiling"))
-    measured = (
-        f"{_number(signals.arrivals_per_second)} arrivals/s",
-        f"{_number(signals.waiting)} waiting",
-        *_latencies(slo, latency, signals, where),
-        f"utilization {busy} (ceiling {ceiling})",
-        f"metrics {signals.freshness}",
-    )
-    return ", ".join(measured)
-
-
-def _latencies(
-    slo: Mapping[str, Any], latency: Mapping[str, Any] | None, signals: SignalsStatus, where: str
-) -> Iterator[str]:
-    """Yield each promise with its measurement."""
-    if latency is not None:
-        found = signals.latency or "unknown"
-        yield f"p{latency.get('percentile', 95)} {found}{where} (target {latency['target']})"
-    for name, field, measured in (
-        ("time to first token", "timeToFirstToken", signals.time_to_first_token),
-        ("time per output token", "timePerOutputToken", signals.time_per_output_token),
-    ):
-        if (one := slo.get(field)) is not None:
-            found = measured or "unknown"
-            yield f"p{one.get('percentile', 95)} of {name} {found} (target {one['target']})"
-
-
-def _promise(status: Status) -> Iterator[str]:
-    """Yield what arrivals do not show of the demand, and the margin that was learned."""
-    demand, slo = status.demand, status.slo
-    if demand is not None and demand.known != DemandKnown.EXACT:
-        yield f"Demand is {demand.sentence}"
-    if (generation := status.generation) is not None:
-        if generation.sentence:
-            yield f"Generation: {generation.sentence}"
-        for unknown in generation.unknown:
-            yield f"Not known: {unknown}"
-    if status.partner is not None:
-        yield f"Partner: {status.partner.sentence}"
-    for one in status.classes or ():
-        yield f"Class {one.name}: {one.sentence}"
-    if slo is not None and slo.sentence:
-        yield slo.sentence[0].upper() + slo.sentence[1:]
-
-
 def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
     """Return the time that stands for all promises of a service sized by a model of its engine.
 
@@ -185,7 +133,7 @@ def _counterfactuals(decision: DecisionStatus, promised_s: float | None) -> Tabl
         return f"{taken_s / promised_s:.0%}"
 
     rows = [
-        (f"{row.replicas}{' *' if mark else '  '}", expected(row.latency), _share(row.utilization))
+        (f"{row.replicas}{' *' if mark else '  '}", expected(row.latency), share(row.utilization))
         for row, mark in zip(decision.counterfactuals, chosen, strict=True)
     ]
     heads = (
@@ -210,11 +158,3 @@ def _table(
         # as it is: in a str, brackets that a tenant writes would be markup
         table.add_row(*map(Text, row), style="bold" if bold and bold[index] else "")
     return table
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:g}"
-
-
-def _share(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.0%}"

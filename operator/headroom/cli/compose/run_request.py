@@ -11,7 +11,7 @@ from headroom.cli.run_options.gateway import CertificateIssuer, GatewayChoice
 from headroom.cli.run_options.lease import LeaseChoice
 from headroom.controller import permissions
 from headroom.controller.permissions import Permission
-from headroom.controller.sharing.ceilings import Caps
+from headroom.controller.sharing.caps import Caps
 from headroom.resources.settings import Settings
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headroom.controller.sharing.ceilings import Caps
+    from headroom.controller.sharing.caps import Caps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class LimitOptions:
 
     def caps(self) -> Caps:
         """Return the limits; None is no limit."""
-        from headroom.controller.sharing.ceilings import Caps
+        from headroom.controller.sharing.caps import Caps
         from headroom.resources.accelerators import NOT_COUNTED
 
         return Caps(

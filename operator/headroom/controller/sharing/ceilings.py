@@ -8,17 +8,15 @@ what this operator did not ask for, and what is refused, counts as far as there 
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
-
 from headroom.api import InferenceService
 from headroom.api.service_status.status import Status
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.sharing.accelerator_note import AcceleratorNote
+from headroom.controller.sharing.caps import Caps, Ceiling
+from headroom.controller.sharing.held_accelerators import HeldAccelerators
 from headroom.controller.sharing.pair_share import PairNeeds, own_room
 from headroom.resources.accelerators import (
-    NOT_COUNTED,
     Accelerators,
     counted,
     of_stored,
@@ -26,43 +24,10 @@ from headroom.resources.accelerators import (
     template_of,
 )
 from headroom.scaling.values.observation import Observation, PodState
-from headroom.scaling.values.policy import Policy
 
 MOST_REPLICAS = 1000
 """The largest `maxReplicas`."""
 _ASK = "the operator's administrator can raise it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """The settings; None means no bound."""
-
-    replicas_per_service: int | None = None
-    accelerators: int | None = None
-    """Accelerators of all services that this operator keeps, whatever their resource is called."""
-    not_counted: tuple[str, ...] = NOT_COUNTED
-    """Patterns of extended resources that are no accelerators."""
-
-
-NO_CAPS = Caps()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling:
-    """The most replicas that one service may request now."""
-
-    replicas: int
-    why: str = ""
-    """Which setting it comes from; empty where it is maxReplicas alone."""
-    exceeded: bool = False
-    """Whether the service has more than the settings allow."""
-    accelerators: bool = False
-    """Whether it is what other services leave of `--max-accelerators`."""
-
-    def applied(self, policy: Policy) -> Policy:
-        """Return the policy within the ceiling; a decision has room for one replica at least."""
-        most = min(policy.max_replicas, max(1, self.replicas))
-        return replace(policy, max_replicas=most, min_replicas=min(policy.min_replicas, most))
 
 
 class Ceilings:
@@ -79,16 +44,12 @@ class Ceilings:
         self._cache = cache
         self._note = note or AcceleratorNote()
         self._begun = False
-        self._held: dict[str, int] = {}
-        self._namespaces: dict[str, str] = {}
-        """Namespaces of what holds some, by the same keys."""
-        self._by_namespace: Counter[str] = Counter()
+        self._held = HeldAccelerators()
         self._unread: set[str] = set()
         self._granted: dict[str, int] = {}
         """Replicas that this operator asked for, which may have no pods yet."""
         self._surging: set[str] = set()
         """Services whose rollout may have one replica more than is requested."""
-        self._total = 0
 
     def of(
         self,
@@ -115,7 +76,7 @@ class Ceilings:
             room = self._room(service.uid, count) - (service.uid in self._surging)
             room = self._with_pair(service.uid, count, room, pair)
             if room < allowed:
-                allowed, others = room, self._total - self._held.get(service.uid, 0)
+                allowed, others = room, self._held.by_others(service.uid)
                 by_accelerators = True
                 why = f"the operator allows {self._caps.accelerators} accelerators in all, other "
                 shared = " (divided with the other pool of the pair)" if pair is not None else ""
@@ -156,7 +117,7 @@ class Ceilings:
         count = self._count(per_replica(service, template_of(workload)))
         granted = self._grant(service, observation.current, asked, count)
         replicas = listed if refused else max(granted + surges, listed)
-        self._hold(service.uid, service.namespace, count * (replicas + leaving))
+        self._held.set(service.uid, service.namespace, count * (replicas + leaving))
 
     def _grant(self, service: InferenceService, current: int, asked: int, count: int) -> int:
         """Return how many of the requested replicas this operator asked for, not others."""
@@ -171,24 +132,21 @@ class Ceilings:
         """Return how many replicas of a service fit into what other services leave."""
         if self._caps.accelerators is None or not count:
             return MOST_REPLICAS
-        others = self._total - self._held.get(uid, 0)
-        return max(0, self._caps.accelerators - others) // count
+        return max(0, self._caps.accelerators - self._held.by_others(uid)) // count
 
     def _with_pair(self, uid: str, count: int, room: int, pair: PairNeeds | None) -> int:
         """Return the room within its share of what both pools of a pair may have."""
         if pair is None or self._caps.accelerators is None:
             return room
-        of_partner = self._held.get(pair.partner_uid, 0)
-        both = self._caps.accelerators - self._total + self._held.get(uid, 0) + of_partner
+        of_partner = self._held.of(pair.partner_uid)
+        both = self._caps.accelerators - self._held.by_others(uid) + of_partner
         if not of_partner or both <= 0:
             return room
         return min(room, own_room(pair, count, of_partner, both))
 
     def forget(self, uid: str) -> None:
         """Remove a deleted service."""
-        if uid in self._held:
-            self._hold(uid, self._namespaces[uid], 0)
-            del self._held[uid], self._namespaces[uid]
+        self._held.forget(uid)
         self._granted.pop(uid, None)
         self._surging.discard(uid)
 
@@ -198,30 +156,24 @@ class Ceilings:
         if self._begun and not read:
             return
         if not self._begun:
-            self._begun, self._note.held = True, self._by_namespace
+            self._begun, self._note.held = True, self._held.by_namespace
             self._unread = set(self._cache.unread)
             for namespace in self._unread:
-                self._hold(f"{namespace}/", namespace, self._note.known(namespace))
+                self._held.set(f"{namespace}/", namespace, self._note.known(namespace))
         for namespace in read:
             self.forget(f"{namespace}/")
         self._unread -= read
         for uid in self._cache.uids():
             if uid not in self._held:
-                self._hold_stored(uid, self._cache.get(uid) or {})
+                self._set_stored(uid, self._cache.get(uid) or {})
 
-    def _hold_stored(self, uid: str, raw: Manifest) -> None:
+    def _set_stored(self, uid: str, raw: Manifest) -> None:
         count = self._count(of_stored(raw.get("spec") or {}))
         status = Status.read(raw.get("status"))
         there = status.ready_replicas + status.warming_replicas + status.broken_replicas
         there += status.unschedulable_replicas
         namespace = str((raw.get("metadata") or {}).get("namespace", ""))
-        self._hold(uid, namespace, min(there, status.replicas, MOST_REPLICAS) * count)
+        self._held.set(uid, namespace, min(there, status.replicas, MOST_REPLICAS) * count)
 
     def _count(self, held: Accelerators) -> int:
         return counted(held, self._caps.not_counted)
-
-    def _hold(self, uid: str, namespace: str, accelerators: int) -> None:
-        more = accelerators - self._held.get(uid, 0)
-        self._total += more
-        self._by_namespace[namespace] += more
-        self._held[uid], self._namespaces[uid] = accelerators, namespace

@@ -13,7 +13,7 @@ from typing import Any
 from headroom.api import InferenceService
 from headroom.controller.ports import Manifest
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.controller.sharing.ceilings import Ceiling
+from headroom.controller.sharing.caps import Ceiling
 from headroom.controller.sharing.pair_share import PairNeeds
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import ValidationError
-
 from headroom.api.reasons import StatusReason
-from headroom.api.service_spec.custom_metrics import (
-    CustomMetrics,
-    HistogramReference,
-    MetricReference,
-)
 from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.commands.doctor.facts import (
     Answered,
@@ -22,24 +15,9 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
+from headroom.cli.commands.doctor.metric_names import PREFIXES, profile_of, required_names
 from headroom.cli.commands.doctor.profile_remedy import profile_remedy
 from headroom.cli.commands.doctor.prometheus_checks import reads_prometheus
-
-PREFIXES = {
-    "headroom": "headroom_",
-    "vllm": "vllm:",
-    "sglang": "sglang:",
-    "tgi": "tgi_",
-    "tei": "te_",
-    "triton": "nv_inference_",
-    "ray": "ray_",
-    "mlserver": "model_infer_",
-    "torchserve": "ts_",
-    "mosec": "mosec_",
-    "trtllm": "trtllm_",
-    "llamacpp": "llamacpp:",
-}
-"""Prefix of the metric names of each runtime profile, in every version."""
 
 _ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
 _CUSTOM_PATH = "set spec.runtime.metrics.path to the path at which the server exposes its metrics"
@@ -190,32 +168,6 @@ def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]
     else:
         why = f"the page at {where} has no metric of profile {profile} ({prefix}...)"
         yield problem(StatusReason.METRICS_MISSING, subject(one), why, _ENABLE)
-
-
-def required_names(metrics: object) -> frozenset[str]:
-    """Return the names that the page of a custom profile must have; none for an invalid spec."""
-    try:
-        custom = CustomMetrics.model_validate(metrics)
-    except ValidationError:
-        return frozenset()
-    names = set()
-    for field in CustomMetrics.model_fields:
-        one = getattr(custom, field)
-        if isinstance(one, HistogramReference) and not one.absent_is_zero:
-            names.add(f"{one.name}_bucket")
-        elif isinstance(one, MetricReference) and not one.absent_is_zero:
-            names.add(one.name)
-    return frozenset(names)
-
-
-def profile_of(names: frozenset[str]) -> str | None:
-    """Return the runtime profile that has these metrics; None if no profile has."""
-    counts = {
-        profile: sum(name.startswith(prefix) for name in names)
-        for profile, prefix in PREFIXES.items()
-    }
-    best = max(counts, key=lambda profile: counts[profile])
-    return best if counts[best] else None
 
 
 def _profile(one: Manifest) -> str:

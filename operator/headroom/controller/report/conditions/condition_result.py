@@ -18,7 +18,7 @@ from headroom.controller.decide.scaling_conflicts import ConflictStatus
 from headroom.controller.gather.gateways.route_status import NOT_ROUTED, RouteStatus
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.conditions.next_steps import with_next_step
-from headroom.controller.sharing.ceilings import Ceiling
+from headroom.controller.sharing.caps import Ceiling
 from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.signals import Freshness
