@@ -110,6 +110,22 @@ def test_forecast_of_a_falling_load_ignores_rising_analogs() -> None:
     assert weights[240] == pytest.approx(1.0, rel=1e-4)
 
 
+@pytest.mark.parametrize("since_s", [700.0, 900.0, 1100.0])
+@pytest.mark.parametrize(("period_s", "low_rps"), [(5400.0, 25.0), (4800.0, 12.0)])
+def test_forecast_of_a_slow_rise_ignores_falling_analogs(
+    period_s: float, low_rps: float, since_s: float
+) -> None:
+    def wave(now_s: float) -> float:
+        """From the lowest rate to four times that, and back: of its rise the hour saw nothing."""
+        return low_rps * (2.5 - 1.5 * math.cos(2 * math.pi * now_s / period_s))
+
+    forecast, now_s = Forecast(), period_s + since_s
+    for time_s in np.arange(0.0, now_s + 1.0, STEP_S):
+        forecast = forecast.observe(POLICY, float(time_s), wave(float(time_s)), None, START_S)
+    found = forecast.expected(POLICY, now_s, wave(now_s), None, START_S)
+    assert found.later.for_latency_rps == pytest.approx(wave(now_s + 90.0), rel=0.03)
+
+
 def test_forecast_while_nothing_arrives_is_what_followed_such_times() -> None:
     # six minutes without load, then one with 20/s
     work = history(lambda now_s: 20.0 if now_s % 420.0 >= 360.0 else 0.0, 2600.0)

@@ -2,10 +2,12 @@
 
 An instant counts as an analog as far as its rate and slope resemble the present ones: a Gaussian
 weight in the distance of their logarithms (kernel estimate of a conditional distribution, Nadaraya
-1964 and Watson 1964). The rate that followed it, over its own rate, is one possible future. A
-constant rate, or a significant rise that goes on, is one more, with the weight of a minute at the
-same rate: with little history it counts; if the rate has been here for minutes before, what
-followed decides. So a load that always returns to its level is not extrapolated.
+1964 and Watson 1964). While the rate rises significantly, it must also have grown as much for as
+long: within half a cold start, chance hides whether a slow wave rises or falls, and the hour before
+a rise may have seen it fall only. The rate that followed an analog, over its own rate, is one
+possible future. A constant rate, or a significant rise that goes on, is one more, with the weight
+of a minute at the same rate: with little history it counts; if the rate has been here for minutes
+before, what followed decides. So a load that always returns to its level is not extrapolated.
 
 Rates are compared as rate + `QUIET_RPS`: a busy rate is followed by a multiple of itself, a quiet
 one, which has no multiples, by a rate as such. Worked: at 20/s a ratio of 1.5 means 30/s; at 0/s
@@ -106,13 +108,20 @@ class AnalogForecast:
             else None,
         )
 
-    def weights(self, rate_rps: float, window_s: float) -> Vector:
-        """Return the similarity of each instant to the present, 0..1, [instants]."""
+    def weights(self, rate_rps: float, window_s: float, rising_s: float = 0.0) -> Vector:
+        """Return the similarity of each instant to the present, 0..1, [instants].
+
+        While the rate has risen significantly for `rising_s`, the growth over that time counts too.
+        """
         error_rps = math.sqrt(max(rate_rps, 1.0 / window_s) / window_s)
         width = max(WIDTH, DEVIATIONS * error_rps / (rate_rps + QUIET_RPS))
         rates = self.logarithms - math.log(rate_rps + QUIET_RPS)
         slopes = self.slopes - self.slopes[-1]
-        similarity: Vector = np.exp((rates * rates + slopes * slopes) * (-0.5 / (width * width)))
+        squares = rates * rates + slopes * slopes
+        if rising_s > 0.0:
+            grown = _slopes(self.logarithms, _steps(rising_s))
+            squares += (grown - grown[-1]) ** 2
+        similarity: Vector = np.exp(squares * (-0.5 / (width * width)))
         return similarity
 
     @cached_property

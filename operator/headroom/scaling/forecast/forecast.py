@@ -98,7 +98,8 @@ class Forecast:
         later, most = _plain(rate_rps), _plain(rate_rps)
         if past.later is not None or (self.trend is not None and _generates(policy)):
             stable = past.history.stable_rate(now_s, rate_rps)
-            weights = past.weights(stable.rate_rps, policy.stable_window_s)
+            rising_s = self.trend.seen_s if self.trend is not None else 0.0
+            weights = past.weights(stable.rate_rps, policy.stable_window_s, rising_s)
             if policy.pace > 1.0:  # more than the stable rate is noise of few requests
                 rate_rps = stable.rate_rps
             then_s = now_s + start_s + self._served_s
