@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import NormalDist
 
@@ -33,13 +34,18 @@ CHAIN_LOADS = (0.02, 0.06, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
 DRAWS = 150_000
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.87, 0.92)
 FEW = (0.2, 0.6, 1.5, 3.5)
-"""Requests that arrive at a replica in the time of one, for the loads below the first of a fleet:
-of large batches it has five at once, most of which wait for an execution that has begun. Their runs
-are `LESS` times shorter, because nothing queues."""
+"""Requests that arrive at a replica in the time of one, for the loads below the first: of large
+batches that has one at a single replica, and five in a fleet, most of which wait for an execution
+that has begun. Fleets run `LESS` times shorter there, because nothing queues."""
 FEWEST = 0.8
 """A load nearer to the first one is left out."""
 FINE_CV, FINE_LOADS = 0.1, (0.25, 0.35, 0.45, 0.55, 0.65)
 """With less variation, latency jumps from one batch size to the next, so more loads are needed."""
+CROWD, BUSY = 16, (0.75, 0.85, 0.93, 1.0, 1.07, 1.15, 1.3, 1.5, 1.9, 2.5)
+"""With less variation, the same of so many replicas: a request hardly ever waits until nearly all
+are busy, and from there on most do."""
+NEAREST = 1.06
+"""One of these is left out if its ratio to another load is less."""
 MANY, LAST_LOAD = 8, 0.96
 """Many replicas have short queues, but their batches grow up to the last load."""
 WILD_CV, WILD_LOAD = 1.5, 0.75
@@ -103,15 +109,22 @@ def cell(routing: Routing, replicas: int, idle: float, max_batch: int, cv: float
 
 def loads_for(routing: Routing, replicas: int, gain: float, cv: float) -> tuple[float, ...]:
     """Return the utilizations at which a fleet is evaluated; `gain` is B t(1) / T."""
-    loads: tuple[float, ...] = CHAIN_LOADS
-    if replicas > 1:
-        few = (requests / gain for requests in FEW)
-        loads = (*(load for load in few if load < FEWEST * LOADS[0]), *LOADS)
+    usual = LOADS if replicas > 1 else CHAIN_LOADS
+    few = (requests / gain for requests in FEW)
+    loads = (*(load for load in few if load < FEWEST * usual[0]), *usual)
     if routing is Routing.LEAST_IN_FLIGHT and cv <= FINE_CV:
-        loads = tuple(sorted(loads + FINE_LOADS))
+        busy = (requests / gain for requests in BUSY if replicas >= CROWD)
+        loads = (*loads, *(load for load in busy if far(load, loads)), *FINE_LOADS)
+        loads = tuple(sorted(loads))
     if cv == 0 or replicas >= MANY:
         loads = (*loads, LAST_LOAD)
     return tuple(load for load in loads if cv <= WILD_CV or load < WILD_LOAD)
+
+
+def far(load: float, others: Sequence[float]) -> bool:
+    """Whether a load is below the highest of the others and near to none of them."""
+    ratios = (max(load / other, other / load) for other in others)
+    return load < others[-1] and min(ratios) >= NEAREST
 
 
 def latencies(

@@ -2,7 +2,8 @@
 
 They validate the tail-latency model. Each row is one simulated cell: percentiles of latency
 over the time of a full batch, and the half-widths of their 95 % confidence, from five independent
-runs. Takes three minutes on one core.
+runs. Most lie above a utilization of 0.2; the last are of hardly loaded replicas whose batches cost
+little more than one request, as fast models have. Takes four minutes on one core.
 """
 
 from __future__ import annotations
@@ -22,10 +23,16 @@ from latency_tables.surface import requests_for
 MANY = (Routing.RANDOM, Routing.LEAST_IN_FLIGHT)
 FEW = (Routing.POWER_OF_TWO, Routing.ROUND_ROBIN, Routing.CENTRAL)
 ROUTINGS = (*3 * MANY, *FEW)
-"""In turn: 540 points of the first two, 270 of the others."""
-POINTS = 810
+"""In turn: two thirds of the points are of the first two, a third of the others."""
+POINTS, LOW_POINTS = 810, 180
 SEED = 21
 BATCHES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+LOW_BATCHES = (4, 6, 8, 12, 16, 24, 32, 64)
+LOW_REQUESTS = (0.1, 3.0)
+"""Requests that arrive at a replica in the time of one."""
+LOW_GROWTH = (1.01, 2.0)
+"""Time of a full batch over that of one request."""
+LOW_CV = 0.3
 MOST_REPLICAS = 32
 PERCENTILES = (0.9, 0.95, 0.99)
 RUNS = 5
@@ -52,6 +59,24 @@ def draw(chance: np.random.Generator, seed: int) -> tuple[Cell, float]:
     return cell, ratio
 
 
+def draw_low(chance: np.random.Generator, seed: int) -> tuple[Cell, float]:
+    """Return a hardly loaded cell and its a / t0; in half of the cells executions do not vary."""
+    batch = int(chance.choice(LOW_BATCHES))
+    growth = math.exp(chance.uniform(*np.log(LOW_GROWTH)))
+    ratio = round((growth - 1) / (batch - growth), 5)
+    requests = math.exp(chance.uniform(*np.log(LOW_REQUESTS)))
+    cv = round(chance.uniform(0, LOW_CV), 3)
+    cell = Cell(
+        routing=ROUTINGS[seed % len(ROUTINGS)],
+        replicas=int(math.exp(chance.uniform(0, math.log(MOST_REPLICAS + 1)))),
+        fixed_share=1 / (1 + batch * ratio),
+        max_batch=batch,
+        cv=0.0 if chance.random() < 1 / 2 else cv,
+        utilization=round(min(0.95, requests * growth / batch), 4),
+    )
+    return cell, ratio
+
+
 def measured(cell: Cell, seed: int) -> tuple[list[float], list[float]]:
     """Return the percentiles and the half-widths of their confidence, relative to them."""
     needed = requests_for(cell.max_batch, cell.cv, cell.utilization, RELAXATIONS)
@@ -74,8 +99,8 @@ def main() -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow([*HEADER, *names, *(f"{name}_half_width" for name in names)])
-        for seed in track(range(POINTS), description="points"):
-            cell, ratio = draw(chance, seed)
+        for seed in track(range(POINTS + LOW_POINTS), description="points"):
+            cell, ratio = (draw if seed < POINTS else draw_low)(chance, seed)
             means, widths = measured(cell, seed)
             out.writerow(
                 [cell.routing.value, cell.replicas, ratio, cell.max_batch, cell.cv]

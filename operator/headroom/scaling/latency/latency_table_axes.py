@@ -27,8 +27,10 @@ FLEETS = {
 }
 """Replicas that share the arrivals; between two, the logit is linear in ln N. With RANDOM each
 replica sees its own Poisson stream: the fleet of one, which all routings share."""
-EXPONENTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Idle times: t(1) / T = B^-y. At 0 a batch costs no more than one request, at 1 B times that."""
+EXPONENTS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Idle times: t(1) / T = B^-y. At 0 a batch costs no more than one request, at 1 B times that.
+Latency jumps at two executions, which two neighbours have at different levels: where a batch costs
+hardly more than a request, and loads near that jump are allowed, the neighbours are close."""
 BATCHES = (1, 2, 3, 4, 6, 8, 14, 28, 64)
 """Largest batches; between two, the logit is linear in 1 / B."""
 CVS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
