@@ -15,7 +15,6 @@ from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Routing
 from latency_tables import validation_points
-from latency_tables.fleet_runs import Cell, percentiles
 from latency_tables.surface import cell
 from scaling.latency.tail_latency_points import POINTS
 from support.reference_queue import percentile as simulated
@@ -68,19 +67,16 @@ def test_model_of_random_and_least_in_flight_is_within_5_percent() -> None:
     assert np.mean(np.abs(found) <= 0.05 + widths) >= 0.99
     assert np.mean(np.abs(found) <= 0.05) >= 0.96
     assert np.median(np.abs(found)) < 0.01
-    assert np.mean(np.abs(found)) == pytest.approx(0.01307, abs=5e-5)
+    assert np.mean(np.abs(found)) == pytest.approx(0.01301, abs=5e-5)
 
 
 OUTSIDE = {
-    # batching that costs nearly nothing, where percentiles jump
-    ("Random", 1, 12, 0.683, 0.99): -0.082,
     # many replicas without variation: the load from which full batches form at once
-    ("LeastInFlight", 24, 8, 0.464, 0.9): -0.160,
-    ("LeastInFlight", 24, 8, 0.464, 0.95): -0.103,
-    ("LeastInFlight", 17, 8, 0.425, 0.9): -0.073,
-    ("LeastInFlight", 17, 8, 0.425, 0.95): -0.079,
+    ("LeastInFlight", 24, 8, 0.464, 0.9): -0.138,
+    ("LeastInFlight", 24, 8, 0.464, 0.95): -0.085,
+    ("LeastInFlight", 17, 8, 0.425, 0.95): -0.064,
     ("LeastInFlight", 9, 16, 0.431, 0.95): -0.068,
-    ("LeastInFlight", 21, 32, 0.452, 0.95): -0.065,
+    ("LeastInFlight", 21, 32, 0.452, 0.95): -0.066,
     ("LeastInFlight", 21, 32, 0.781, 0.9): -0.058,
     # many replicas, hardly loaded
     ("LeastInFlight", 23, 4, 0.249, 0.9): 0.074,
@@ -112,8 +108,20 @@ def test_model_of_other_routings_is_mostly_within_5_percent() -> None:
     assert np.mean(found > -0.1 - widths) >= 0.99
     # 46 of 810 further off, 1.5 % to the safe side on average: known, and any change is looked at
     assert np.sum(np.abs(found) > 0.05 + widths) == 46
-    assert np.mean(np.abs(found)) == pytest.approx(0.02406, abs=5e-5)
-    assert np.mean(found) == pytest.approx(0.01522, abs=5e-5)
+    assert np.mean(np.abs(found)) == pytest.approx(0.02395, abs=5e-5)
+    assert np.mean(found) == pytest.approx(0.01498, abs=5e-5)
+
+
+def test_model_of_hardly_loaded_replicas_is_mostly_within_5_percent() -> None:
+    found, widths = errors(lambda point: point["routing"] in PROMISED, low=True)
+    assert len(found) == 360
+    assert np.mean(np.abs(found) <= 0.05 + widths) >= 0.95
+    assert found.min() > -0.1  # it was -0.42 before the tables had these loads and fixed shares
+    assert np.mean(np.abs(found)) == pytest.approx(0.01649, abs=5e-5)
+    others, widths = errors(lambda point: point["routing"] not in PROMISED, low=True)
+    assert len(others) == 180
+    assert np.mean(np.abs(others) <= 0.05 + widths) >= 0.8
+    assert np.mean(np.abs(others)) == pytest.approx(0.03419, abs=5e-5)
 
 
 def test_simulated_points_are_precise_enough() -> None:
@@ -130,50 +138,6 @@ def test_shipped_table_matches_its_generator(routing: Routing, fleet: int) -> No
     made = cell(routing, replicas, axes.BATCHES[2] ** -0.4, axes.BATCHES[2], 0.3)
     shipped = stored_table(routing)[place, axes.EXPONENTS.index(0.4), 2, axes.CVS.index(0.3)]
     assert np.abs(made - shipped).max() <= 0.51 * axes.STEP
-
-
-def test_shipped_table_has_the_low_loads_of_large_batches() -> None:
-    idle = axes.BATCHES[-1] ** -0.1
-    made = cell(Routing.LEAST_IN_FLIGHT, 2, idle, axes.BATCHES[-1], 0.0)
-    shipped = stored_table(Routing.LEAST_IN_FLIGHT)[1, axes.EXPONENTS.index(0.1), -1, 0]
-    assert np.abs(made - shipped).max() <= 0.51 * axes.STEP
-
-
-@pytest.mark.parametrize(
-    ("max_batch", "gain", "replicas", "target_s", "in_time"),
-    [
-        (64, 1.05, 1, 0.015, 0.93),
-        (64, 1.05, 2, 0.015, 0.93),
-        (64, 1.05, 4, 0.017, 0.9),
-        (64, 1.3, 2, 0.015, 0.93),
-        (64, 1.3, 4, 0.015, 0.93),
-        (32, 2.0, 2, 0.015, 0.93),
-        (32, 1.1, 4, 0.017, 0.92),
-        (16, 1.1, 4, 0.018, 0.91),
-        (8, 1.1, 4, 0.018, 0.91),
-        (8, 1.02, 4, 0.018, 0.92),
-        # a request hardly ever waits until nearly all of them are busy
-        (8, 1.1, 16, 0.015, 0.9),
-        (64, 1.3, 16, 0.013, 0.93),
-    ],
-)
-def test_large_batches_keep_targets_below_two_executions(
-    max_batch: int, gain: float, replicas: int, target_s: float, in_time: float
-) -> None:
-    """At a tenth of full batches a request nearly always waits for an execution that has begun."""
-    per_item_s = 0.010 * (gain - 1.0) / (max_batch - 1)
-    cost = CostModel(fixed_s=0.010 - per_item_s, per_item_s=per_item_s, max_batch=max_batch)
-    routing = Routing.LEAST_IN_FLIGHT if replicas > 1 else Routing.RANDOM
-    tail = TailLatency(cost=cost, percentile=0.95, routing=routing)
-    fleet = Cell(
-        routing=routing,
-        replicas=replicas,
-        fixed_share=cost.fixed_s / tail.full_s,
-        max_batch=max_batch,
-        cv=0.0,
-        utilization=tail.capacity_rps(target_s, replicas) / tail.full_rps,
-    )
-    assert percentiles(fleet, 60_000, 1, [in_time])[0] * tail.full_s <= target_s
 
 
 @pytest.mark.parametrize("seed", range(8))
