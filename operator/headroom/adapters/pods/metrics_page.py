@@ -12,7 +12,7 @@ from headroom.errors import Unmeasurable
 
 MAX_PAGE_BYTES = 8 << 20
 TIMEOUT_S = 10.0
-"""Of the whole answer."""
+"""For the whole answer."""
 
 
 def page_url(url: str, path: str) -> str:

@@ -31,7 +31,7 @@ NAMESPACE_BYTES = 16 << 20
 200 MB of a gateway."""
 
 MOST_BYTES = 48 << 20
-"""Of all namespaces together: 600 MB of a gateway's 3 GiB. Each has at most as much as is free."""
+"""All namespaces together: 600 MB of a gateway's 3 GiB. Each has at most as much as is free."""
 
 LEFT_OUT = (
     "the services of the namespace have all of the gateways' configuration that one namespace may "
@@ -70,7 +70,7 @@ class PacedRoutes:
     size_of: Callable[[Route], int]
     _published: dict[str, _Published] = field(default_factory=dict)
     _room: FairShare = field(default_factory=lambda: FairShare(MOST_BYTES))
-    """Of the bytes of all published routes, by namespace."""
+    """The bytes of all published routes, by namespace."""
     _changes: deque[_Change] = field(default_factory=deque)
     _share: FairShare = field(default_factory=lambda: FairShare(CHANGED_BYTES))
     _begun: bool = False
