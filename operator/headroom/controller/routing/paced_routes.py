@@ -30,8 +30,8 @@ NAMESPACE_BYTES = 16 << 20
 """Configurations of all services of a namespace: 1000 usual ones, or 80 of the largest, which take
 200 MB of a gateway."""
 
-MOST_BYTES = 48 << 20
-"""All namespaces together: 600 MB of a gateway's 3 GiB. Each has at most as much as is free."""
+MOST_BYTES = 32 << 20
+"""All namespaces together: 400 MB of a gateway's 3 GiB. Each has at most as much as is free."""
 
 LEFT_OUT = (
     "the services of the namespace have all of the gateways' configuration that one namespace may "
