@@ -63,7 +63,7 @@ def test_full_batches_alone_ask_for_few_replicas(
 
 
 def test_batches_of_all_sizes_bound_nothing() -> None:
-    assert requested(3000.0, 1) == 47
+    assert requested(3000.0, 1) == 49
 
 
 @pytest.mark.parametrize(

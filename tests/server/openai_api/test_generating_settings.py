@@ -149,7 +149,7 @@ async def test_class_of_a_request_decides_its_deadline_and_that_it_only_fills(fo
     async with composed(settings_of(folder, slo_classes=classes)) as world:
         late = await world.post(PROMPT, {"x-slo-class": "slow"}, max_tokens=2)
         assert late.status_code == 400
-        assert "the deadline of the request's SLO class" in late.json()["error"]["message"]
+        assert "a deadline of the protocol or the SLO class" in late.json()["error"]["message"]
         await world.complete(PROMPT, headers={"x-slo-class": "batch"}, max_tokens=2)
         unknown = await world.post(PROMPT, {"x-slo-class": "gold"})
     assert unknown.status_code == 400
