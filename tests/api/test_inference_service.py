@@ -128,7 +128,7 @@ def test_invalid_stored_spec_is_rejected_with_field_and_rule(case: InvalidCase) 
     with pytest.raises(InvalidSpec) as refused:
         InferenceService.parse(_stored(case.body()))
     (problem,) = [p for p in refused.value.problems if p.field == case.named_field]
-    assert (case.parser_says or case.says) in str(problem)
+    assert (case.parser_says or case.says) in f"{problem.rule}; got {problem.got}"
     assert str(problem) in str(refused.value)
     assert len(problem.got) < 100
 

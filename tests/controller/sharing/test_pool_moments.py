@@ -99,7 +99,8 @@ def test_lower_priority_yields_the_shortage_in_time() -> None:
     assert view.at(30.0, short()) is None  # since its first report, a moment later
     assert view.at(32.0, short()) == 2
     assert view.pool.preempted_by("high") == "low (priority 0) yields 2"
-    assert view.pool.preempted_by("low") == view.pool.preempted_by("nobody") == ""
+    assert view.pool.preempted_by("low") == ""
+    assert view.pool.preempted_by("not in the pool") == ""
     assert len(view.pool) == 2
 
 
