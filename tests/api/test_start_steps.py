@@ -6,6 +6,7 @@ import pytest
 
 from headroom.api.start_steps import (
     DIAGNOSE,
+    step_to_fetch,
     step_to_schedule,
     step_to_start,
     without_doctor,
@@ -59,6 +60,10 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
             "0 of 1 replicas are ready; ranker-7c5-x2: container server: CrashLoopBackOff: Error",
             "logs ranker-7c5-x2 --previous",
         ),
+        (
+            "ranker-7c5-x2: container server has not passed its startup probe (GET :8000/nope)",
+            "kubectl logs ranker-7c5-x2, and kubectl describe pod ranker-7c5-x2",
+        ),
         ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
         ("not ready for 700 s (warm-up timeout 600 s)", ""),
     ],
@@ -66,6 +71,12 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
 def test_step_to_start_follows_the_kubelet(said: str, step: str) -> None:
     assert step in step_to_start(said)
     assert bool(step) == bool(step_to_start(said))
+
+
+def test_missing_image_of_the_downloader_is_not_blamed_on_the_model() -> None:
+    assert "downloader.image" in step_to_fetch("a-1: container model: ErrImagePull: not found")
+    assert step_to_fetch("a-1: container model: CrashLoopBackOff: Error (code 1)") == ""
+    assert step_to_fetch("a-1: container server: ErrImagePull: not found") == ""
 
 
 def test_doctor_is_not_advised_to_run_itself() -> None:

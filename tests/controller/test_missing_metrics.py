@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from headroom.controller.report.conditions.metrics_conditions import samples_of
+from headroom.scaling.values.signals import Freshness, Signal, Signals
 from support.controller_world import REPLICA_RPS, World, play
 
 
@@ -40,6 +42,22 @@ def test_stale_metrics_have_one_reason() -> None:
         assert world.message("SLOMet").endswith("see MetricsAvailable")
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "freshness", "said"),
+    [
+        (0.5, Freshness.STALE, "50% of the ready replicas have a recent sample"),
+        (1.0, Freshness.FRESH, "100% of the ready replicas have a recent sample"),
+        (1.0, Freshness.STALE, "one served before its first"),
+    ],
+)
+def test_gap_before_recent_samples_is_named(
+    coverage: float, freshness: Freshness, said: str
+) -> None:
+    known = Signal(freshness=freshness, value=1.0, age_s=0.0)
+    signals = Signals(arrival_rps=known, waiting=known, coverage=coverage)
+    assert said in samples_of(signals)
 
 
 def test_brief_loss_of_metrics_leaves_replicas_healthy() -> None:

@@ -25,18 +25,18 @@ _SCHEDULER = (
     (r"node affinity/selector", "correct the node selector or affinity of the pod template"),
 )
 """A drained node is named before a lack of accelerators: it is what changed."""
+_NO_IMAGE = r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable"
 _KUBELET = (
-    (
-        r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable",
-        "correct the image (name, tag, digest) or its imagePullSecrets",
-    ),
+    (_NO_IMAGE, "correct the image (name, tag, digest) or its imagePullSecrets"),
     (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
     (r"CreateContainerConfigError", "create the Secret or ConfigMap that it names"),
+    (r"has not passed its \w+ probe", "see kubectl logs POD, and kubectl describe pod POD"),
     (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
 )
 _POD = re.compile(r"([a-z0-9][-a-z0-9.]*): (?:init )?container ")
 """The pod that a message names first."""
+_DOWNLOADER = "push the downloader's image, and name it in downloader.image of the chart"
 _ADMISSION = (
     (r"must specify ", "set what it names in the resources of the pods"),
     (r"exceeded quota", "raise the quota that it names"),
@@ -57,6 +57,11 @@ def step_to_start(message: str) -> str:
     """Return what lets the containers of a message start; empty if that is not known."""
     step, pod = _first(_KUBELET, message), _POD.search(message)
     return step.replace("POD", pod[1]) if pod else step
+
+
+def step_to_fetch(message: str) -> str:
+    """Return what lets a model be downloaded, where the downloader's image is what is missing."""
+    return _DOWNLOADER if re.search(f"container model: (?:{_NO_IMAGE})", message) else ""
 
 
 def step_to_admit(message: str) -> str:

@@ -88,6 +88,16 @@ WITH_SIDECAR = pod(conditions=(SCHEDULED,), container=running(280), initContaine
 for _with_proxy in (SLOW_INIT, WITH_SIDECAR):
     _with_proxy["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
 
+NOT_PASSED = "container server has not passed its"
+PROBES = {
+    "startupProbe": {"httpGet": {"port": 8000, "path": "/nope"}},
+    "readinessProbe": {"grpc": {"port": 9000}},
+}
+PROBED = pod(conditions=(SCHEDULED,), container=running(300, started=False))
+UNREADY = pod(conditions=(SCHEDULED,), container=running(900, started=True), since_s=900)
+for _probed in (PROBED, UNREADY):
+    _probed["spec"] = {"containers": [{"name": "server", **PROBES}]}
+
 CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "volume that cannot be mounted": (
         pod(conditions=(SCHEDULED,), container=waiting("ContainerCreating")),
@@ -98,6 +108,16 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         SLOW_INIT,
         PodState.WARMING,
         "init container init has been running for 250 s",
+    ),
+    "startup probe that does not pass": (
+        PROBED,
+        PodState.WARMING,
+        f"{NOT_PASSED} startup probe (GET :8000/nope)",
+    ),
+    "readiness probe that does not pass, after the warm-up timeout": (
+        UNREADY,
+        PodState.BROKEN,
+        f"not ready for 900 s (warm-up timeout 600 s): {NOT_PASSED} readiness probe (grpc :9000)",
     ),
     "usual start": (
         pod(

@@ -8,6 +8,7 @@ from headroom.api.reasons import StatusReason, reason_of
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.start_steps import (
     step_to_admit,
+    step_to_fetch,
     step_to_read,
     step_to_schedule,
     step_to_start,
@@ -137,7 +138,9 @@ def _why(conditions: Sequence[Condition]) -> str:
 
 
 _IN_MESSAGE = {
+    _R.WARMING_UP: step_to_start,
     _R.REPLICAS_BROKEN: step_to_start,
+    _R.MODEL_UNAVAILABLE: step_to_fetch,
     _R.REPLICAS_UNSCHEDULABLE: step_to_schedule,
     _R.POD_CREATION_FORBIDDEN: step_to_admit,
     _R.METRICS_STALE: step_to_read,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from headroom.api.reasons import StatusReason
@@ -40,6 +41,9 @@ _CLOSED = (
     "server itself expects TLS there, let it expose its metrics on a port without, and set "
     "spec.runtime.metricsPort"
 )
+_EXIT_CODE = re.compile(r"\w+ \(code \d+\)")
+_STOPPED = ("Error (code 137)", "Error (code 143)", "Completed (code 0)")
+"""How a container ends that the kubelet stops for its probe; OOMKilled has code 137, too."""
 How = Answered.How
 
 
@@ -77,6 +81,8 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             remedy = _CLOSED.format(port=answer.port)
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
         case How.REFUSED if _ends(one, answer):
+            if _ends_by_itself(one):
+                return
             yield note(
                 StatusReason.WRONG_PORT,
                 subject(one),
@@ -132,12 +138,23 @@ def _ends(one: Manifest, answer: Answered) -> bool:
     return _waits(one, answer, StatusReason.REPLICAS_BROKEN)
 
 
+def _ends_by_itself(one: Manifest) -> bool:
+    """Return whether Ready says why the container ends, and no probe stopped it."""
+    code = _EXIT_CODE.search(_why_not_ready(one, StatusReason.REPLICAS_BROKEN))
+    return code is not None and code[0] not in _STOPPED
+
+
 def _waits(one: Manifest, answer: Answered, reason: StatusReason) -> bool:
-    waits = any(
-        each.type == ConditionType.READY and each.reason == reason
-        for each in service_status(one).conditions
-    )
+    waits = bool(_why_not_ready(one, reason))
     return waits and not answer.ready and answer.elsewhere is None
+
+
+def _why_not_ready(one: Manifest, reason: StatusReason) -> str:
+    """Return the message of Ready where it has this reason; empty where it has another."""
+    for each in service_status(one).conditions:
+        if each.type == ConditionType.READY and each.reason == reason:
+            return each.message or reason
+    return ""
 
 
 def _of_page(one: Manifest, answer: Answered, where: str) -> Iterator[Diagnosis]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.controller.gather.pods import probes
 from headroom.resources.object_conditions import condition, reason_and_message, since_s
 
 STUCK_REASONS = frozenset(
@@ -89,7 +90,9 @@ def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
     if now_s - since <= warmup_timeout_s:
         return ""
     again = f", restarted {restarts} times" if restarts else ""
-    return f"not ready for {now_s - since:.0f} s (warm-up timeout {warmup_timeout_s:.0f} s{again})"
+    probe = f": {not_passed}" if (not_passed := probes.not_passed(raw)) else ""
+    limit = f"warm-up timeout {warmup_timeout_s:.0f} s{again}"
+    return f"not ready for {now_s - since:.0f} s ({limit}){probe}"
 
 
 def _containers(status: _RawPod) -> Iterable[_RawPod]:

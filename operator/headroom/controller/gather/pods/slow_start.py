@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headroom.api.timestamps import epoch_s
+from headroom.controller.gather.pods import probes
 from headroom.resources import object_conditions
 
 USUAL_S = 60.0
@@ -18,7 +19,10 @@ _AFTER_OTHERS = "PodInitializing"
 
 
 def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
-    """Return what the first container that does not run yet waits for; empty while it is usual."""
+    """Return what the first container that does not run or is not ready waits for.
+
+    Empty while that is usual.
+    """
     status = pod.get("status") or {}
     since_s = _scheduled_s(pod)
     if since_s is None or now_s - since_s < USUAL_S:
@@ -36,7 +40,7 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
     for container in status.get("containerStatuses") or ():
         if found := _waiting(container, "container", now_s - since_s):
             return found
-    return ""
+    return probes.not_passed(pod)
 
 
 def _sidecars(pod: Mapping[str, Any]) -> set[str]:

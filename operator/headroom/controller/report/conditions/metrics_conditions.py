@@ -14,14 +14,19 @@ from headroom.controller.report.conditions.condition_result import (
     TickResult,
     join,
 )
-from headroom.scaling.values.signals import Freshness
+from headroom.scaling.values.signals import Freshness, Signals
+
+_GAP = (
+    "every ready replica has a recent sample, but one served before its first, and what it served "
+    "is unknown: no replica is removed until that time has left the window"
+)
 
 
 def metrics_available(tick: TickResult) -> Judgement:
     """Say whether replicas and gateways were read recently."""
     signals = tick.decision.signals
     unread = _unread(tick)
-    covered = f"{signals.coverage:.0%} of the ready replicas have a recent sample"
+    covered = samples_of(signals)
     if tick.is_at_zero:
         return TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.counts(tick)
     if not tick.gateway.fresh and not tick.gateway.begun and not tick.gateway.silent:
@@ -43,6 +48,13 @@ def metrics_available(tick: TickResult) -> Judgement:
     if signals.freshness is Freshness.STALE:
         return FALSE, StatusReason.METRICS_STALE, join(covered, unread)
     return FALSE, StatusReason.METRICS_MISSING, join(covered, unread)
+
+
+def samples_of(signals: Signals) -> str:
+    """Return how many replicas have a recent sample, or what is missing where all have one."""
+    if signals.coverage >= 1.0 and signals.freshness is Freshness.STALE:
+        return _GAP
+    return f"{signals.coverage:.0%} of the ready replicas have a recent sample"
 
 
 def _unread(tick: TickResult) -> str:

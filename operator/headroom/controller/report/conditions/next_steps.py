@@ -13,7 +13,13 @@ from headroom.api.service_status.conditions import (
     is_good,
     shortened,
 )
-from headroom.api.start_steps import DIAGNOSE, step_to_admit, step_to_schedule, step_to_start
+from headroom.api.start_steps import (
+    DIAGNOSE,
+    step_to_admit,
+    step_to_fetch,
+    step_to_schedule,
+    step_to_start,
+)
 
 _STEPS: Mapping[StatusReason, str] = {
     StatusReason.EVALUATION_FAILED: "if it persists, see the operator's log",
@@ -62,7 +68,9 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.BATCH_SIZE_EXCEEDED: "set runtime.maxBatchSize to the server's own limit",
 }
 _BY_MESSAGE: Mapping[StatusReason, Callable[[str], str]] = {
+    StatusReason.WARMING_UP: step_to_start,
     StatusReason.REPLICAS_BROKEN: step_to_start,
+    StatusReason.MODEL_UNAVAILABLE: step_to_fetch,
     StatusReason.REPLICAS_UNSCHEDULABLE: step_to_schedule,
     StatusReason.POD_CREATION_FORBIDDEN: step_to_admit,
 }
