@@ -49,6 +49,17 @@ def test_schema_bounds_every_field(path: str, part: Schema) -> None:
             assert part[INT_OR_STRING]
 
 
+@_some(lambda path, part: part.get("type") in ("integer", "number") and "maximum" in part)
+def test_description_of_a_number_ends_with_its_bounds(path: str, part: Schema) -> None:
+    """`kubectl explain` shows no other."""
+    assert str(part["maximum"]) in part["description"].rsplit(". ", 1)[-1]
+
+
+def test_description_of_a_duration_ends_with_its_bounds() -> None:
+    target = PROPERTIES[".spec.slo.latency.target"]
+    assert target["description"] == "Maximum latency at the percentile. From 1ms to 10m."
+
+
 @_some(lambda path, part: part.get("type") == "object" and "default" in part)
 def test_object_defaults_contain_nested_defaults(path: str, part: Schema) -> None:
     inner = part.get("properties", {}).items()

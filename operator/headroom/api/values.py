@@ -189,9 +189,10 @@ class Within:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """State grammar and bounds in CEL, which reads Go durations natively."""
+        """State grammar and bounds in CEL, which reads Go durations natively, and for readers."""
         cel = (
             f"self.matches(r'{PATTERN}') && duration(self) >= duration('{self.lowest}') && "
             f"duration(self) <= duration('{self.highest}')"
         )
-        return handler(schema) | {VALIDATIONS: [{"rule": cel, "message": self.message}]}
+        readable = {"formatMinimum": self.lowest, "formatMaximum": self.highest}
+        return handler(schema) | readable | {VALIDATIONS: [{"rule": cel, "message": self.message}]}

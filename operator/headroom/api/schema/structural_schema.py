@@ -2,7 +2,7 @@
 
 Kubernetes reads an older dialect: no references, no `null` alternatives (an absent property is an
 optional one), `exclusiveMinimum` as a flag next to `minimum`, and its own extension for free-form
-objects.
+objects. `kubectl explain` shows descriptions and no bounds, so descriptions end with the bounds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+_RANGE = ("formatMinimum", "formatMaximum")
+"""Bounds of a duration, which Kubernetes checks by a rule."""
 _KEPT = frozenset(
     {
         "type", "default", "enum", "format", "pattern", "required",
@@ -50,9 +52,32 @@ def _structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str
                 out[key] = _structural(value, definitions)
         elif key == "const":
             out["enum"] = [value]
-        elif key not in {"title", "$defs", "propertyNames"}:
+        elif key not in {"title", "$defs", "propertyNames", *_RANGE}:
             raise ValueError(f"a structural schema has no counterpart of {key!r}: {value!r:.80}")
+    if bounds := _bounds(schema):
+        out["description"] = " ".join(filter(None, (out.get("description"), bounds)))
     return out
+
+
+def _bounds(schema: dict[str, Any]) -> str:
+    """Return the bounds of a number or a duration as a sentence; empty without any.
+
+    Those of a quantity bound only its form as a number.
+    """
+    if schema.get("x-kubernetes-int-or-string"):
+        return ""
+    lowest, highest = (schema.get(key) for key in _RANGE)
+    lowest, highest = schema.get("minimum", lowest), schema.get("maximum", highest)
+    if lowest is not None and highest is not None:
+        return f"From {lowest} to {highest}."
+    words = {
+        "Above": schema.get("exclusiveMinimum"),
+        "At least": lowest,
+        "Below": schema.get("exclusiveMaximum"),
+        "At most": highest,
+    }
+    said = [f"{word} {bound}" for word, bound in words.items() if bound]  # a count is at least 0
+    return f"{', '.join(said).capitalize()}." if said else ""
 
 
 def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:

@@ -30,10 +30,11 @@ class ServiceLevel(Value):
     model."""
     utilization_ceiling: float = 0.8
     """Maximum utilization after any decision: arrival rate divided by the full-batch throughput of
-    the ready replicas."""
+    the ready replicas. From 0.01 to 0.95."""
     objective: float = 0.99
     """Share of one-minute windows that must meet the latency target; the rest, over 28 days, is the
-    error budget. It is used for reports and alerts, not for decisions."""
+    error budget. It is used for reports and alerts, not for decisions. From 0.5 to
+    0.9999."""
 
     @property
     def whole_answer(self) -> Duration:

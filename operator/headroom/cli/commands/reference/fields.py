@@ -12,10 +12,6 @@ Schema = Mapping[str, Any]
 
 _RULES = "x-kubernetes-validations"
 _OPEN = "x-kubernetes-preserve-unknown-fields"
-_BOUNDS = (
-    ("minimum", "exclusiveMinimum", "above {}", "at least {}"),
-    ("maximum", "exclusiveMaximum", "below {}", "at most {}"),
-)
 _LONGEST_DEFAULT = 40
 
 
@@ -77,14 +73,7 @@ def _kind(schema: Schema) -> str:
         return f"map of {_kind(schema['additionalProperties'])}"
     if name == "object" and schema.get(_OPEN):
         return "any object"
-    bounds = [text for row in _BOUNDS if (text := _bound(schema, *row))]
-    return ", ".join([name, *bounds])
-
-
-def _bound(schema: Schema, key: str, exclusive: str, open_text: str, text: str) -> str:
-    if key not in schema:
-        return ""
-    return (open_text if schema.get(exclusive) else text).format(schema[key])
+    return name
 
 
 def _default(schema: Schema, required: bool) -> str:
