@@ -124,8 +124,8 @@ def test_pod_that_still_loads_its_model_has_no_wrong_port(*, silent: bool) -> No
     assert "kubectl logs p --previous --namespace vision" in found_all["WrongPort"].remedy
     for ended in ("OOMKilled (code 137)", "Error (code 2)"):
         said = saying("Ready", "False", "ReplicasBroken", f"container server: last {ended}")
-        found = examined(replace(conditioned(said), answers={UID: answer}))
-        assert [one.finding for one in found] == ["ReplicasBroken"]
+        ending = examined(replace(conditioned(said), answers={UID: answer}))
+        assert [one.finding for one in ending] == ["ReplicasBroken"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def error_response(error: Exception, path: str) -> Response:
     if isinstance(error, RequestError):
         fields, status = fields_of(error), error.status
     elif isinstance(error, HTTPException):
-        fields = ErrorFields(detail_of(error), "invalid_request_error", None, None)
+        fields = ErrorFields(detail_of(error, path), "invalid_request_error", None, None)
         status = error.status_code
     else:
         failure = failure_of(error)  # logs it

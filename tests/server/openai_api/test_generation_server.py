@@ -393,13 +393,24 @@ async def test_metadata_name_what_the_server_can_do() -> None:
     assert config["model_transaction_policy"] == {"decoupled": True}
 
 
+async def test_replaced_field_names_its_successor() -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "a"}], "functions": []}
+    async with front() as world:
+        refused = await world.http.post("/v1/chat/completions", json=asked)
+    assert refused.json()["error"]["message"] == "unknown parameter: functions; use tools"
+
+
 async def test_unknown_path_names_the_page_that_lists_all() -> None:
     async with front() as world:
         missing = await world.http.get("/v1/completion")
         wrong = await world.http.get("/v1/completions")
         listed = await world.http.get("/docs")
     assert (missing.status_code, wrong.status_code) == (404, 405)
-    assert missing.json()["error"]["message"] == "no such path; GET /docs lists all paths"
-    assert wrong.json()["error"]["message"].startswith("the method must be POST for this path")
+    assert missing.json()["error"]["message"] == (
+        "no such path: /v1/completion; GET /docs lists all paths"
+    )
+    assert wrong.json()["error"]["message"].startswith(
+        "the method must be POST for /v1/completions"
+    )
     assert "POST /v1/completions" in listed.text
     assert "<script" not in listed.text

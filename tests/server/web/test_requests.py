@@ -188,13 +188,15 @@ async def test_unknown_path_or_method_names_what_the_server_has(start: Start) ->
     nowhere = await world.http.get("/nowhere")
     assert (nowhere.status_code, nowhere.json()) == (
         404,
-        {"error": "no such path; GET /docs lists all paths"},
+        {"error": "no such path: /nowhere; GET /docs lists all paths"},
     )
     wrong = await world.http.get("/v1/models/m:predict")
     assert (wrong.status_code, wrong.json()) == (
         405,
-        {"error": "the method must be POST for this path; GET /docs lists all paths"},
+        {"error": "the method must be POST for /v1/models/m:predict; GET /docs lists all paths"},
     )
+    long = (await world.http.get("/" + 900 * "x")).json()["error"]
+    assert len(long) < 300
 
 
 async def test_drain_is_not_ready_and_answers_until_the_intake_closes(start: Start) -> None:

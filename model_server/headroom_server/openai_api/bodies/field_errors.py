@@ -13,6 +13,8 @@ from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.rule_words import items_of, rule_of
 
 F = TypeVar("F", bound=BaseModel)
+_SUCCESSORS = {"functions": "tools", "function_call": "tool_choice"}
+"""Fields of OpenAI's API that others have replaced."""
 
 
 def validated(fields: type[F], body: bytes) -> F:
@@ -41,7 +43,8 @@ def _invalid(problem: Any) -> Exception:
     field = _field(problem["loc"])
     if kind == "extra_forbidden":
         field = ".".join(filter(None, (_field(problem["loc"][:-1]), str(problem["loc"][-1])[:80])))
-        return InvalidFieldError(field, f"unknown parameter: {field}", "unknown_parameter")
+        use = f"; use {_SUCCESSORS[field]}" if field in _SUCCESSORS else ""
+        return InvalidFieldError(field, f"unknown parameter: {field}{use}", "unknown_parameter")
     if kind == "missing":
         return InvalidFieldError(
             field, f"missing required parameter: {field}", "missing_required_parameter"

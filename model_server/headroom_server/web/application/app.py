@@ -79,13 +79,13 @@ class Application(FastAPI):
         general = super().openapi()
         return general | {"paths": paths_of(general["paths"], self._models.all())}
 
-    def _answer(self, error: Exception) -> Response:
+    def _answer(self, error: Exception, path: str = "") -> Response:
         if isinstance(error, InvalidRequestError) and not error.counted:
             self._models.ledger.reject(error.reason)
-        return error_answer(error)
+        return error_answer(error, path)
 
 
-def error_answer(error: Exception) -> Response:
-    """Return the response to a failed request."""
-    failure = failure_of(error)
+def error_answer(error: Exception, path: str) -> Response:
+    """Return the response to a failed request for a path."""
+    failure = failure_of(error, path)
     return Response(failure.body, failure.status_code, failure.headers)

@@ -16,6 +16,9 @@ SHOULD_RETRY = "x-should-retry"
 """OpenAI's clients read it: without it they send a request twice more after a 504, and its deadline
 passes again while the server is as slow."""
 
+LONGEST_PATH = 200
+"""Characters of a path that an error shows."""
+
 log = logging.getLogger("headroom_server")
 
 
@@ -33,13 +36,14 @@ class Failure(NamedTuple):
         return [*headers, (b"content-length", b"%d" % len(self.body))]
 
 
-def detail_of(error: HTTPException) -> str:
-    """Return the message of an error of the router, which for an unknown path names the others."""
+def detail_of(error: HTTPException, path: str) -> str:
+    """Return the message of an error of the router, and where all paths are listed."""
     if error.status_code == HTTPStatus.NOT_FOUND:
-        return "no such path; GET /docs lists all paths"
+        return f"no such path: {path:.{LONGEST_PATH}}; GET /docs lists all paths"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = " or ".join(sorted((error.headers or {}).get("Allow", "").split(", ")))
-        return f"the method must be {allowed} for this path; GET /docs lists all paths"
+        shown = f"{path:.{LONGEST_PATH}}"
+        return f"the method must be {allowed} for {shown}; GET /docs lists all paths"
     return error.detail
 
 
@@ -55,12 +59,12 @@ def headers_of(error: Exception) -> dict[str, str]:
     return headers
 
 
-def failure_of(error: Exception) -> Failure:
-    """Return the response to an error; unexpected ones are logged and not explained."""
+def failure_of(error: Exception, path: str = "") -> Failure:
+    """Return the response to an error at a path; unexpected ones are logged and not explained."""
     if isinstance(error, RequestError):
         status, message = error.status, error.message
     elif isinstance(error, HTTPException):
-        status, message = error.status_code, detail_of(error)
+        status, message = error.status_code, detail_of(error, path)
     else:
         log.error("a request failed", exc_info=error)
         status, message = 500, "internal error; see the server's log"

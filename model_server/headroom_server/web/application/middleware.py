@@ -25,7 +25,7 @@ class InferenceMiddleware:
         app: ASGIApp,
         inference: Inference,
         closing: ClosePolicy,
-        error_answer: Callable[[Exception], Response],
+        error_answer: Callable[[Exception, str], Response],
     ) -> None:
         self._app = app
         self._inference = inference
@@ -69,7 +69,7 @@ class InferenceMiddleware:
             await self._fail(error, scope, receive, send)
 
     async def _fail(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
-        answer = self._error_answer(error)
+        answer = self._error_answer(error, scope["path"])
         release(error)
         # Without "100 Continue" the body may or may not follow, so the next request on this
         # connection could not be recognized.
