@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headroom.api.reasons import StatusReason
@@ -10,7 +12,7 @@ from headroom.cli.commands.doctor.condition_checks import NO_FINDING, conditions
 from headroom.cli.commands.doctor.condition_remedies import REMEDIES
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
-from support.fakes_doctor import conditioned, saying
+from support.fakes_doctor import NOW_S, conditioned, saying
 from support.reasons_by_use import HEALTHY_REASONS, OF_CONDITIONS
 
 
@@ -82,6 +84,14 @@ def test_service_at_zero_that_others_scale_says_that_nothing_starts_a_replica() 
     facts = conditioned(down, spec__scaling={"mode": "Recommend"}, status__replicas=0)
     (found,) = conditions_need_attention(facts, ())
     assert found.remedy.startswith("raise the replicas")
+
+
+def test_service_without_its_target_is_not_called_unevaluated() -> None:
+    """Nothing is decided for it, so its last decision grows old."""
+    missing = conditioned(saying("Ready", "False", "TargetNotFound"))
+    found = {one.finding for one in examined(replace(missing, now_s=NOW_S + 3600))}
+    assert "TargetNotFound" in found
+    assert "NotEvaluated" not in found
 
 
 def test_every_reason_that_needs_attention_has_a_remedy() -> None:

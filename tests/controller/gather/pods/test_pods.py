@@ -88,6 +88,7 @@ WITH_SIDECAR = pod(conditions=(SCHEDULED,), container=running(280), initContaine
 for _with_proxy in (SLOW_INIT, WITH_SIDECAR):
     _with_proxy["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
 
+TWICE = "container server: restarted 2 times, last ended with"
 NOT_PASSED = "container server has not passed its"
 PROBES = {
     "startupProbe": {"httpGet": {"port": 8000, "path": "/nope"}},
@@ -95,7 +96,14 @@ PROBES = {
 }
 PROBED = pod(conditions=(SCHEDULED,), container=running(300, started=False))
 UNREADY = pod(conditions=(SCHEDULED,), container=running(900, started=True), since_s=900)
-for _probed in (PROBED, UNREADY):
+STOPPED, CRASHED = (
+    pod(
+        conditions=(SCHEDULED,),
+        container=running(30, started=False, restartCount=2, lastState=ended(40, reason, code)),
+    )
+    for reason, code in (("Completed", 0), ("Error", 1))
+)
+for _probed in (PROBED, UNREADY, STOPPED, CRASHED):
     _probed["spec"] = {"containers": [{"name": "server", **PROBES}]}
 
 CASES: dict[str, tuple[Manifest, PodState, str]] = {
@@ -118,6 +126,16 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         UNREADY,
         PodState.BROKEN,
         f"not ready for 900 s (warm-up timeout 600 s): {NOT_PASSED} readiness probe (grpc :9000)",
+    ),
+    "restarted for its startup probe": (
+        STOPPED,
+        PodState.BROKEN,
+        f"{TWICE} Completed (code 0); {NOT_PASSED} startup probe (GET :8000/nope)",
+    ),
+    "restarted by itself": (
+        CRASHED,
+        PodState.BROKEN,
+        f"{TWICE} Error (code 1)",
     ),
     "usual start": (
         pod(

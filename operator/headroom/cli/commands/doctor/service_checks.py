@@ -23,6 +23,14 @@ from headroom.resources import accelerators
 SILENT_AFTER_S = 300.0
 """Status is written every minute; a quarter second for each service where they are many."""
 _PER_SERVICE_S = 0.5
+_UNDECIDED = frozenset(
+    {
+        *(StatusReason.EVALUATION_FAILED, StatusReason.INVALID_SPEC, StatusReason.DELETING),
+        *(StatusReason.TARGET_NOT_FOUND, StatusReason.TARGET_FORBIDDEN),
+        *(StatusReason.TARGET_NOT_SCALABLE, StatusReason.NAMESPACE_TERMINATING),
+    }
+)
+"""Reasons with which a service is evaluated and nothing is decided."""
 _OF_KUBERNETES = frozenset({"Deployment", "StatefulSet"})
 """Kinds of targets that every API server has."""
 
@@ -55,7 +63,7 @@ def service_is_evaluated(facts: Facts) -> Iterator[Diagnosis]:
             why = f"generation {generation} is not observed; the status describes generation "
             why += f"{status.observed_generation}"
             yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
-        elif not reasons & {StatusReason.EVALUATION_FAILED, StatusReason.INVALID_SPEC}:
+        elif not reasons & _UNDECIDED:
             why = f"the last decision is {(now_s - epoch_s(since)) / 60:.0f} min old"
             yield problem(StatusReason.NOT_EVALUATED, subject(one), why, remedy)
 

@@ -33,6 +33,9 @@ RESTARTS_OF_A_BROKEN_POD = 2
 CrashLoopBackOff shows between restarts only, so restarts are counted too.
 """
 
+STOPPED_CODES = frozenset({0, 137, 143})
+"""How a container ends after SIGTERM or SIGKILL."""
+
 _RawPod = Mapping[str, Any]
 
 
@@ -41,7 +44,7 @@ def container_fault(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
     status = raw.get("status", {})
     return (
         _stuck(status)
-        or _restarting(status, now_s, warmup_timeout_s)
+        or _restarting(raw, now_s, warmup_timeout_s)
         or _overdue(raw, now_s, warmup_timeout_s)
     )
 
@@ -61,18 +64,23 @@ def _stuck(status: _RawPod) -> str:
     return ""
 
 
-def _restarting(status: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
+def _restarting(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
     """Return why it keeps restarting; only recent ends count, since old pods have restarts too."""
-    for container in _containers(status):
+    for container in _containers(raw.get("status", {})):
         ended = container.get("lastState", {}).get("terminated") or {}
         restarts = container.get("restartCount", 0)
         if restarts < RESTARTS_OF_A_BROKEN_POD or not ended.get("finishedAt"):
             continue
         if now_s - epoch_s(ended["finishedAt"]) <= warmup_timeout_s:
-            return (
-                f"container {container['name']}: restarted {restarts} times{_last_end(container)}"
-            )
+            said = f"container {container['name']}: restarted {restarts} times"
+            probe = probes.not_passed(raw) if _is_stopped(ended) else ""
+            return f"{said}{_last_end(container)}{f'; {probe}' if probe else ''}"
     return ""
+
+
+def _is_stopped(ended: Mapping[str, Any]) -> bool:
+    """Return whether a container may have been ended from outside, as a failed probe does."""
+    return ended.get("exitCode") in STOPPED_CODES and ended.get("reason") != "OOMKilled"
 
 
 def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
