@@ -211,6 +211,14 @@ def test_explain_says_first_why_nothing_is_ready_and_once_what_follows_from_it()
     assert first.startswith("vision/resnet")
 
 
+def test_explain_says_above_the_decision_why_it_is_not_written() -> None:
+    said = {"status": "False", "reason": "AutoscalerConflict", "message": "HPA x scales it"}
+    conditions = [said | {"type": kind} for kind in ("ScalingActive", "AbleToScale")]
+    text = words(SERVICE | {"status": STATUS | {"conditions": conditions}})
+    assert text.splitlines()[1] == "AutoscalerConflict: HPA x scales it"
+    assert text.count("HPA x scales it") == 1
+
+
 def test_explain_says_once_what_several_conditions_say() -> None:
     same = {"status": "Unknown", "reason": "Pending", "message": "not evaluated yet"}
     conditions = [same | {"type": kind} for kind in ("SLOMet", "DemandVisible")]

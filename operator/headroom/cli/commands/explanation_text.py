@@ -21,13 +21,17 @@ from headroom.console.service_state import needing_attention
 from headroom.scaling.values.signals import Freshness
 
 
+_FIRST = (ConditionType.READY, ConditionType.ABLE_TO_SCALE)
+"""Where these are False, the decision has no effect, and the reason stands above it."""
+
+
 def explained(service: Mapping[str, Any]) -> RenderableType:
     """Format the last decision, its counterfactuals, and the conditions that need attention."""
     status = Status.read(service.get("status"))
     decision = status.decision
     parts: list[RenderableType] = [_heading(service, status)]
     conditions = needing_attention(status.conditions)
-    first = [one for one in conditions if one.type == ConditionType.READY and _is_false(one)]
+    first = [one for one in conditions if one.type in _FIRST and _is_false(one)][:1]
     parts += [Text(f"{one.reason}: {one.message}", style="bold red") for one in first]
     if decision is None and not first:
         parts.append(Text(_no_decision(service["metadata"])))

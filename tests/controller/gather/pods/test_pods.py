@@ -132,7 +132,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         PodState.BROKEN,
         f"{TWICE} Completed (code 0); {NOT_PASSED} startup probe (GET :8000/nope)",
     ),
-    "restarted by itself": (
+    "ended with an error": (
         CRASHED,
         PodState.BROKEN,
         f"{TWICE} Error (code 1)",

@@ -81,7 +81,7 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             remedy = _CLOSED.format(port=answer.port)
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
         case How.REFUSED if _ends(one, answer):
-            if _ends_by_itself(one):
+            if _exits(one):
                 return
             yield note(
                 StatusReason.WRONG_PORT,
@@ -138,7 +138,7 @@ def _ends(one: Manifest, answer: Answered) -> bool:
     return _waits(one, answer, StatusReason.REPLICAS_BROKEN)
 
 
-def _ends_by_itself(one: Manifest) -> bool:
+def _exits(one: Manifest) -> bool:
     """Return whether Ready says why the container ends, and no probe stopped it."""
     code = _EXIT_CODE.search(_why_not_ready(one, StatusReason.REPLICAS_BROKEN))
     return code is not None and code[0] not in _STOPPED
