@@ -20,7 +20,6 @@ from headroom.cli.commands.explanation_lines import promise_lines, share, signal
 from headroom.console.service_state import needing_attention
 from headroom.scaling.values.signals import Freshness
 
-
 _FIRST = (ConditionType.READY, ConditionType.ABLE_TO_SCALE)
 """Where these are False, the decision has no effect, and the reason stands above it."""
 
