@@ -251,6 +251,24 @@ def test_overview_links_services_and_marks_states() -> None:
     assert "onclick" not in page
 
 
+def test_overview_marks_rows_that_need_attention_and_names_only_known_numbers() -> None:
+    """A narrow screen shows why only for these rows, and no numbers without a name."""
+    bare = overview.rendered(listing(ReadModel(lambda: [raw("bare")]).entries(), Query()), now_s=0)
+    assert 'data-name="latency"' not in bare
+    assert 'class="attention"' not in bare
+    page = overview.rendered(listing(many().entries(), Query(state=State.BLOCKED)), now_s=START_S)
+    assert page.count('class="attention"') == page.count('class="open"')
+
+
+def test_attention_lists_conditions_that_say_the_same_once() -> None:
+    one = raw("bare")
+    said = {"status": "False", "reason": "AutoscalerConflict", "message": "HPA x scales it"}
+    both = [said | {"type": kind} for kind in ("ScalingActive", "AbleToScale")]
+    page = text_of(shown(ReadModel(lambda: [one | {"status": {"conditions": both}}]), name="bare"))
+    assert " ".join(page.split()).count("AutoscalerConflict HPA x scales it") == 1
+    assert "ScalingActive, AbleToScale: AutoscalerConflict" in page
+
+
 def test_overview_of_empty_cluster_says_what_to_do() -> None:
     page = overview.rendered(listing([], Query()), now_s=START_S)
     assert "There is no InferenceService" in page

@@ -137,10 +137,17 @@ def _rate(row: ServiceSummary) -> str:
 
 
 def _attention(conditions: Sequence[Condition]) -> Markup | None:
+    """Return the conditions that are False and should not be; those that say the same are one."""
     bad = [one for one in needing_attention(conditions) if one.status != "Unknown"]
     if not bad:
         return None
-    items = [tag("li", tag("b", f"{one.type}: {one.reason}"), f" {one.message}") for one in bad]
+    names: dict[tuple[str, str], list[str]] = {}
+    for one in bad:
+        names.setdefault((one.reason, one.message), []).append(one.type)
+    items = [
+        tag("li", tag("b", f"{', '.join(types)}: {reason}"), f" {message}")
+        for (reason, message), types in names.items()
+    ]
     return tag("section", tag("h2", "Needs attention"), tag("ul", *items), class_="alert")
 
 

@@ -66,6 +66,9 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
     link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
     missed = row.state is State.ABOVE_TARGET
     spark = None if one.history is None else sparkline(one.history.samples.series(), now_s=now_s)
+    known = {"latency": row.latency, "arrivals/s": row.arrivals_rps, "waiting": row.waiting}
+    known |= {"utilization": row.utilization, "accelerators": row.accelerators}
+    names = {name: None if value is None else name for name, value in known.items()}
     return tag(
         "tr",
         tag("td", badge(row.state), title=row.why),
@@ -75,21 +78,22 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
             "td",
             row.latency or fmt.UNKNOWN,
             class_="number" + (" bad" if missed else ""),
-            data_name="latency",
+            data_name=names["latency"],
         ),
         tag(
             "td",
             fmt.arrivals(row.arrivals_rps, row.demand),
             class_="number",
             title=None if row.demand is None else row.demand.sentence,
-            data_name="arrivals/s",
+            data_name=names["arrivals/s"],
         ),
         tag("td", spark, class_="wide"),
-        tag("td", fmt.number(row.waiting), class_="number", data_name="waiting"),
-        tag("td", _utilization(row), class_="number", data_name="utilization"),
+        tag("td", fmt.number(row.waiting), class_="number", data_name=names["waiting"]),
+        tag("td", _utilization(row), class_="number", data_name=names["utilization"]),
         tag("td", _replicas(row), class_="number", data_name="ready"),
-        tag("td", fmt.number(row.accelerators), class_="number", data_name="accelerators"),
+        tag("td", fmt.number(row.accelerators), class_="number", data_name=names["accelerators"]),
         tag("td", tag("div", _because(row)), class_="wide soft because", title=row.message),
+        class_="attention" if row.state.needs_attention else None,
     )
 
 
