@@ -1,4 +1,4 @@
-"""A kind for machines without Docker: a real control plane and a real node on this machine.
+"""Local clusters for machines without Docker: a real control plane and a real node on this machine.
 
 `ControlPlane` serves the API and schedules; `Node` runs pods as well; `ExternalCluster` is whatever
 `KUBECONFIG` names. All are context managers with the interface of `Cluster`.
@@ -41,7 +41,7 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # a checker would take it as leave to import any name
+if not TYPE_CHECKING:  # a type checker would then accept any name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

@@ -42,7 +42,7 @@ def claim(layout: Layout) -> IO[str]:
 
 
 def sign(lock: IO[str]) -> None:
-    """Write our process id into a lock that we hold, so that others know whom to ask."""
+    """Write this process's id into a lock that it holds, so that others know whom to ask."""
     lock.truncate(0)
     lock.write(f"{os.getpid()}\n")
     lock.flush()

@@ -1,4 +1,4 @@
-"""`python -m bench generation-peers`: output tokens per second, ours against other engines.
+"""`python -m bench generation-peers`: output tokens per second of Headroom's and of other engines.
 
 Each peer is given by the Python of an environment in which it is installed; those that are not
 given are left out. All engines serve one Llama of random weights in float32 with one compute

@@ -50,7 +50,7 @@ class Setup:
 
 
 def ours(setup: Setup, port: int) -> Engine:
-    """Our server with our engine."""
+    """Headroom's server with its own engine."""
     return Engine(
         name="headroom",
         title="ours",
@@ -108,7 +108,7 @@ def vllm_behind_our_front(setup: Setup, python: str, port: int) -> Engine:
     """Our server, which generates with vLLM in its process, with the same arguments."""
     return Engine(
         name="front",
-        title="vLLM behind our front",
+        title="vLLM behind Headroom's front",
         command=[
             *(python, "-m", "headroom_server", "--model-uri", f"file://{setup.folder}"),
             *("--model-name", "peer", "--host", "127.0.0.1", "--port", str(port)),

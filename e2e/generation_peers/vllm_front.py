@@ -1,4 +1,4 @@
-"""`python -m bench vllm-front`: vLLM behind our front, compared with vLLM's own server.
+"""`python -m bench vllm-front`: vLLM behind Headroom's front, compared with vLLM's own server.
 
 Both serve one Llama of random weights with the same arguments of vLLM. They take turns: all
 requests at once, for tokens per second; then the same requests one by one at random times, at a
@@ -137,9 +137,9 @@ def figures(turns: Turns) -> Sequence[Figure]:
     ]
     return [
         shown("vLLM's own server: tokens/s; p50 and p95 of the first token", _said(turns.own)),
-        shown("vLLM behind our front: the same", _said(turns.front)),
+        shown("vLLM behind Headroom's front: the same", _said(turns.front)),
         at_least(
-            "tokens/s behind our front, all at once, median of the turns",
+            "tokens/s behind Headroom's front, all at once, median of the turns",
             statistics.median(rates),
             LEAST_TIMES_OWN_RATE,
             "x",

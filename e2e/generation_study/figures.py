@@ -42,7 +42,7 @@ class CellResult:
 
     @property
     def undercut(self) -> bool:
-        """Whether a peer's setting keeps the promises with fewer GPU-hours, or where we do not."""
+        """Whether a peer's setting is cheaper, or keeps the promises where Headroom does not."""
         if self.peer is None:
             return False
         return not self.headroom.kept or self.peer[1].gpu_hours < self.headroom.gpu_hours
@@ -189,7 +189,7 @@ def _against_peers(feasible: list[CellResult], runs: Runs) -> list[Figure]:
 
 
 def _single(feasible: list[CellResult], runs: Runs) -> tuple[str, float] | None:
-    """Return the cheapest peer's setting that keeps as many cells, and its GPU-hours over ours."""
+    """Return the cheapest peer setting with as many kept cells, and its cost over Headroom's."""
     cells = [one.cell for one in feasible]
     ours = sum(one.headroom.kept for one in feasible)
     cost = sum(one.headroom.gpu_hours for one in feasible)

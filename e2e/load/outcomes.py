@@ -86,7 +86,7 @@ def of_status(status: int) -> Outcome:
 def question(number: int, row_size: int, tensor: str) -> dict[str, object]:
     """A request body (Open Inference Protocol v2) that no other request of this run has.
 
-    The row counts up from the request's number, so its sum tells whose answer it is.
+    The row counts up from the request's number, so its sum shows whose answer it is.
     """
     row = [float(number + step) for step in range(row_size)]
     return {

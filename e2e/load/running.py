@@ -33,7 +33,7 @@ class Load:
         return self.process.poll() is not None
 
     def finish(self, *, early: bool = False) -> Summary:
-        """Wait for the last answer and return what became of every request; early: send no more."""
+        """Wait for the last answer and return the outcome of every request; early: send no more."""
         if early:
             self.process.terminate()
         self.process.wait(timeout=self.seconds + ENDS_WITHIN_S)

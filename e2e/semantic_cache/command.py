@@ -1,8 +1,8 @@
 """`python -m bench semantic-cache`: what the semantic cache finds, how precisely, and how fast.
 
-The questions are ours (`questions.py`). The embedding model is a folder of sentence-transformers;
-the model server serves it and the cache's own client asks it. Without one only look-ups are
-measured.
+The questions are Headroom's own (`questions.py`). The embedding model is a folder of
+sentence-transformers; the model server serves it and the cache's own client asks it. Without one
+only look-ups are measured.
 """
 
 from __future__ import annotations

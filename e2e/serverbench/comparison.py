@@ -1,4 +1,4 @@
-"""The servers side by side: each value, with its ratio to ours in brackets."""
+"""The servers side by side: each value, with its ratio to Headroom's in brackets."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def load(
 
 
 def generate(plan: Plan) -> Answers:
-    """Run a plan in a process of its own; return what became of each request.
+    """Run a plan in a process of its own; return the outcome of each request.
 
     Raises:
         LoadError: the generator ended without a result.

@@ -22,7 +22,7 @@ ON_THE_USUAL_DEVICE = (
     Case.OVERLOAD,
 )
 ALONE = (Case.SLOW, Case.DISCONNECT, Case.LENGTHS)
-"""Only of our server; each starts what it needs."""
+"""Only of Headroom's server; each starts what it needs."""
 CLOSE_PEERS = ("mosec",)
 """Compared in CPU per request, round by round."""
 START_S, LOAD_START_S = 5.0, 1.5

@@ -57,7 +57,7 @@ def steady(target: Running, scale: Scale, seed: int) -> Values:
 
 
 def cpu(target: Running, scale: Scale, seed: int) -> Values:
-    """Measure the CPU time of a request; for ours with both of its protocols."""
+    """Measure the CPU time of a request; for Headroom's with both of its protocols."""
     segment = Segment(CPU_RPS, scale.cpu_s)
     found = _latencies(_quiet(target, [target.server.kind()], segment, scale, seed))
     if target.server.name == OURS:
@@ -99,7 +99,7 @@ def overload(target: Running, scale: Scale, seed: int, device: Device) -> Values
 
 
 def is_ours(target: Running) -> bool:
-    """Return whether it understands what only our server does."""
+    """Return whether it understands what only Headroom's server does."""
     return target.server.name == OURS
 
 

@@ -51,7 +51,7 @@ class Connection:
         self.number: int | None = None
         self.reused = False
         self.watched = 0
-        """Events that epoll tells of."""
+        """Events that epoll reports."""
 
 
 class ConnectionPool:

@@ -42,7 +42,7 @@ class Answered:
 
 
 def openapi(change: Callable[[dict[str, Any]], object] = lambda _: None) -> Answered:
-    """What an API server serves where our CRD is installed, changed."""
+    """What an API server serves where Headroom's CRD is installed, changed."""
     version = custom_resource_definition()["spec"]["versions"][0]
     schema = copy.deepcopy(version["schema"]["openAPIV3Schema"])
     change(schema)

@@ -78,7 +78,7 @@ async def test_replica_with_consecutive_failures_is_ejected(
             answers.append((time.monotonic(), answered.status))
         if [status for _, status in answers].count(502) == 5:
             fifth_s = min(fifth_s, time.monotonic())
-    known_s = fifth_s + 0.25 * EJECTED_S  # a worker hears of it from Envoy's main thread
+    known_s = fifth_s + 0.25 * EJECTED_S  # a worker learns of it from Envoy's main thread
     before = [status for at_s, status in answers if at_s <= fifth_s]
     after = [status for at_s, status in answers if at_s > known_s]
     assert before.count(502) == 5  # in a row, between good ones of the other

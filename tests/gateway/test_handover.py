@@ -142,7 +142,7 @@ def test_pod_is_routed_to_from_readiness_to_termination() -> None:
     cold["status"] = {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": "False"}]}
     index.replace([cold])
     assert index.ready("vision", "resnet50") == ()
-    assert changes == ["changed"]  # that there is none is news
+    assert changes == ["changed"]  # that there is none is new
     changes.clear()
     index.observe("MODIFIED", replica_pod())
     index.observe("MODIFIED", replica_pod())

@@ -1,4 +1,4 @@
-"""What became of a bug is kept, and which bugs are known to show nowhere."""
+"""The outcome for a bug is kept, and which bugs are known to show nowhere."""
 
 from __future__ import annotations
 

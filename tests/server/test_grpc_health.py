@@ -1,4 +1,4 @@
-"""grpc.health.v1: what a probe sends and reads, as bytes, since the protocol is not ours."""
+"""grpc.health.v1 as bytes: what a probe sends and reads."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class Replica:
 
 @dataclass
 class Gateway:
-    """The gateway, the server that tells it, and a client of it."""
+    """The gateway, the server that configures it, and a client of it."""
 
     xds: XdsServer
     xds_port: int
@@ -199,7 +199,7 @@ async def gateway(
     heap_bytes: int = 8 << 30,
     tls: ServerTls | None = None,
 ) -> AsyncIterator[Gateway]:
-    """Start an Envoy, behind the words of `prefix`, and what tells it; end both.
+    """Start an Envoy, behind the words of `prefix`, and what configures it; end both.
 
     With `tls`, over mutual TLS: the gateway's files are in the folder already.
     """

@@ -1,4 +1,4 @@
-"""The page of our server, and what tests change in it."""
+"""The page of Headroom's server, and what tests change in it."""
 
 from __future__ import annotations
 

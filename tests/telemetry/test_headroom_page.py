@@ -1,4 +1,4 @@
-"""One page of our server yields one sample, or an error that names the metric."""
+"""One page of Headroom's server yields one sample, or an error that names the metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our own and odd servers say about generation, and impossible values that are refused."""
+"""What Headroom's and odd servers say about generation, and impossible values that are refused."""
 
 from __future__ import annotations
 

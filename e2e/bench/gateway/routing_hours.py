@@ -3,7 +3,7 @@
 The decision runs with each utilization ceiling in turn, and each kind of routing takes the
 cheapest that reaches what random choice reaches with the defaults: so it is not the ceiling that
 decides, which is the same for both, but what a replica carries. Simulated, 12 replicas on average,
-cold starts of 60 s, the cells' smooth workloads; the cost is learnt.
+cold starts of 60 s, the cells' smooth workloads; the cost is learned.
 """
 
 from __future__ import annotations

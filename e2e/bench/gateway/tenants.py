@@ -1,8 +1,8 @@
 """The effect of one tenant's flood on another tenant's p95, with and without shares.
 
-Replicas, Envoy as the operator tells it, and both tenants' loads are processes on loopback. How
-long a request takes varies with a coefficient of variation of 1, and it takes as long during the
-flood as without: the p95 of a hundred requests differs by a sixth by chance alone.
+Replicas, Envoy with the operator's configuration, and both tenants' loads are processes on
+loopback. How long a request takes varies with a coefficient of variation of 1, and it takes as long
+during the flood as without: the p95 of a hundred requests differs by a sixth by chance alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headroom.gateway.values import TenantLimit
 
 REPLICAS, TAKES_S = 16, 0.4
 IN_FLIGHT_PER_REPLICA, BUSY_PER_REPLICA, SHARE_PERCENT = 10, 2, 25
-"""As it is learnt of a target of 2 s. A tenant may have 8 in flight, at half of the replicas."""
+"""As learned for a target of 2 s. A tenant may have 8 in flight, at half of the replicas."""
 RATE_RPS = 0.125 * REPLICAS / TAKES_S
 """Rate of the observed tenant: it has 2 in flight on average."""
 FLOOD_RPS = 2.0 * REPLICAS / TAKES_S

@@ -1,4 +1,4 @@
-"""Baseline: a bare ASGI application around our engine, with the work of any such server.
+"""Baseline: a bare ASGI application around Headroom's engine, with the work of any such server.
 
 It parses the body, tokenizes the prompt, submits it to the same scheduler and emulated device,
 detokenizes, and sends an event per token. There are no checks, no options, no deadlines, no stop

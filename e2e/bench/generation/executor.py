@@ -1,4 +1,4 @@
-"""Text generation by our own executor: continuous against static batches, and prompt lookup.
+"""Text generation by Headroom's executor: continuous against static batches, and prompt lookup.
 
 The model is a Llama of random weights. Seconds are the process's CPU seconds on one thread, and
 the wall clock is shown too: other programs on the machine change the first little.

@@ -1,7 +1,7 @@
 """CPU of the generating front compared with bare ASGI streams, and of the scheduler.
 
 The bound is against a bare ASGI stream that does the same job: it parses, tokenizes, and generates
-with our engine. One that does nothing but count down tokens is measured for scale.
+with Headroom's engine. One that does nothing but count down tokens is measured for scale.
 
 All servers run at once, each in a process of its own, with the same emulated device, and are
 loaded in turn by the same closed loop. Seconds are those of the event loop's thread: the device
@@ -118,7 +118,7 @@ def _figures(runs: dict[int, list[list[float]]]) -> Sequence[Figure]:
 
 
 def _times(rows: Sequence[Sequence[float]], base: int) -> float:
-    """Return the CPU of ours in relation to a baseline's, by round."""
+    """Return the CPU of Headroom's server relative to a baseline's, by round."""
     return statistics.median(row[2] / row[base] for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""A Llama of random weights in a folder, and our executor for it."""
+"""A Llama of random weights in a folder, and Headroom's executor for it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A generating server at 1.5 times its capacity, with deadlines for first tokens.
 
-How many answers are in time, how fast the others are refused, and what of that is ours: at the same
-time the same front answers requests for an unknown model (parsed, and refused before the engine
-hears of them), and a bare server without an engine answers in a process of its own.
+How many answers are in time, how fast the others are refused, and how much of that is Headroom's:
+at the same time the same front answers requests for an unknown model (parsed, and refused before
+they reach the engine), and a bare server without an engine answers in a process of its own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure() -> Sequence[Figure]:
 
 @contextlib.contextmanager
 def _served() -> Iterator[tuple[int, int]]:
-    """Start our server, and the bare one without an engine; return their ports."""
+    """Start Headroom's server, and the bare one without an engine; return their ports."""
     port, bare_port = free_port(), free_port()
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name) / "model", Path(name) / "log"

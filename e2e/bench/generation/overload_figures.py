@@ -1,4 +1,4 @@
-"""What became of the requests to an overloaded generating server, and the figures of it."""
+"""The outcomes of the requests to an overloaded generating server, and the figures of it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stretch(NamedTuple):
 
 
 def counted(answers: Answers, asked: Sequence[Question], bare: Answers) -> Stretch:
-    """Return what became of the requests of one stretch; the first kind is the unknown model."""
+    """Return the outcomes of the requests of one stretch; the first kind is the unknown model."""
     refused_ms = _answered_ms(answers, REFUSED)
     complete = [
         took_s <= FIRST_TOKEN_S + TIME_PER_TOKEN_S * asked[kind - 1].answer_tokens

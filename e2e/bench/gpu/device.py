@@ -137,7 +137,7 @@ class Feeder:
         with self._lock:
             for work in works:
                 self._key += 1
-                # a work of its own, as requests are
+                # a separate object, as requests are
                 self._batcher.add(QueueEntry(self._key, 1, time.monotonic(), None, Work(*work)))
         self.thread.on_queued()
 

@@ -69,7 +69,7 @@ def started(arguments: list[str], port: int, path: str, **env: str) -> Iterator[
 
 
 def measure_overhead() -> Overhead:
-    """Alternate between the servers, then saturate ours."""
+    """Alternate between the servers, then saturate Headroom's."""
     instant_port, bare_port, port = free_port(), free_port(), free_port()
     settings = {
         "HEADROOM_ENGINE": "emulated",

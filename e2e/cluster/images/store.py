@@ -82,7 +82,7 @@ def import_archive(
             archives.write_bundle(folder, archive.image, bundle, has)
             run([*command, bundle], what=f"importing {archive.image}", timeout_s=IMPORT_PATIENCE_S)
         except ClusterError:
-            # containerd may have collected a layer since we looked: bring all of them.
+            # containerd may have collected a layer since the last look: bring all of them.
             archives.write_bundle(folder, archive.image, bundle, lambda _: False)
             run([*command, bundle], what=f"importing {archive.image}", timeout_s=IMPORT_PATIENCE_S)
 

@@ -2,9 +2,10 @@
 
 - A cell or an hour is kept if at least 95 % of its requests are in time. The first hour of a run is
   for learning and does not count.
-- The clairvoyant runs with windows of 20, 8, 3 and 1 s. Of these the cheapest that keeps a cell is
-  its yardstick: bursts within seconds need a plan in seconds. A cell is feasible if one keeps it.
-  The clairvoyant keeps the utilization ceiling; an autoscaler that breaks it can be cheaper.
+- The clairvoyant runs with windows of 20, 8, 3 and 1 s. The cheapest of these that
+  keeps a cell is its yardstick: bursts within seconds need a plan in seconds. A cell is feasible if
+  one keeps it. The clairvoyant keeps the utilization ceiling; an autoscaler that breaks it can be
+  cheaper.
 - A peer's setting beats Headroom in a cell if it misses no more and costs no more, and less in one
   of both. With tolerance it must be better by more than 0.1 points or 2 % in one of both.
 """

@@ -1,7 +1,8 @@
 """The plant on the requests of a recording: calibrated from recorded iterations, then compared.
 
 Twice: with the times as recorded; and with every iteration of vLLM at its calibrated time, so that
-what else the machine did meanwhile is not compared. The second tells scheduling from the machine.
+what else the machine did meanwhile is not compared. The second distinguishes scheduling from the
+machine.
 """
 
 from __future__ import annotations

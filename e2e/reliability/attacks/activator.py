@@ -49,7 +49,7 @@ QUICK = ("bodies", "heads", "requests")
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the activator."""
+    """The outcome for the activator."""
 
     kills: int = 0
     peak_bytes: int = 0

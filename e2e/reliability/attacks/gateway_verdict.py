@@ -55,7 +55,7 @@ class Noticed:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one gateway under all attacks."""
+    """The outcome for one gateway under all attacks."""
 
     kills: int = 0
     discarded: int = 0

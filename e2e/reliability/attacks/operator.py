@@ -45,7 +45,7 @@ def limit_bytes() -> int:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the operator."""
+    """The outcome for the operator."""
 
     late_s: list[float] = field(default_factory=list)
     """Delay of each decision of the victims."""

@@ -37,7 +37,7 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one server under all attacks."""
+    """The outcome for one server under all attacks."""
 
     kills: int = 0
     peak_bytes: int = 0

@@ -48,7 +48,7 @@ class Verdict:
 
 
 def judge(point: str, wanted: Ending, found: Ending, before: Memory, *, reached: bool) -> Verdict:
-    """Compare; `before` is what had been learnt and written down when the process died."""
+    """Compare; `before` is what had been learned and written down when the process died."""
     wrongs = []
     for name, was, now in (
         ("replicas, change by change", wanted.replicas, found.replicas),

@@ -13,7 +13,7 @@ from reliability.fault_proxy.rules import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One request and what became of it."""
+    """One request and its outcome."""
 
     at_s: float
     """When it arrived, by the monotonic clock."""

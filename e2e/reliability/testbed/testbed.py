@@ -18,8 +18,8 @@ from reliability.testbed.exporter import Exporter
 BASE = Path(__file__).parents[3] / "deploy" / "base"
 SYSTEM, OPERATOR = "headroom-system", "headroom-operator"
 ACCELERATOR = "example.com/accelerator"
-"""The resource of these nodes alone, so that pods of other tests do not come here, nor ours to
-their nodes."""
+"""The resource of these nodes alone, so that pods of other tests do not
+come here, nor these to their nodes."""
 PODS_PER_NODE = 250
 
 

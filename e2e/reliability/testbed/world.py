@@ -39,7 +39,7 @@ class World:
     operator: OperatorProcess
     kubelet: FakeKubelet
     replicas_seen: list[int] = field(default_factory=list)
-    """Each change of the Deployments here in order, as the API server tells it."""
+    """Each change of the Deployments here in order, as the API server reports it."""
     replicas_of: dict[str, list[int]] = field(default_factory=dict)
     """The same by name."""
 

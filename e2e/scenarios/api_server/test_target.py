@@ -111,7 +111,7 @@ async def test_conflicting_owners_of_a_target_are_reported_and_not_overwritten(
     await one.wait("the HPA is named", lambda: _says(one, "shared", "AutoscalerConflict"), 60.0)
     assert "HorizontalPodAutoscaler shared" in await _message(one, "shared")
     assert await one.condition("ScalingActive", "shared") == ("False", "AutoscalerConflict")
-    await asyncio.sleep(1.1)  # the API server tells ages in whole seconds
+    await asyncio.sleep(1.1)  # the API server reports ages in whole seconds
     await _scale(one, "younger", target="shared", scaling={"minReplicas": 5})
     await one.wait(
         "the older service is named", lambda: _says(one, "younger", "TargetAlreadyManaged"), 60.0

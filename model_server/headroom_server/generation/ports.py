@@ -55,7 +55,7 @@ Receive = Callable[[Delivery], None]
 
 
 class GenerationEngine(Protocol):
-    """A whole engine behind the front: ours (a scheduler and an executor) or a third-party one.
+    """An engine behind the front: Headroom's (a scheduler and an executor) or a third-party one.
 
     Methods are called on the event loop and return at once.
     """

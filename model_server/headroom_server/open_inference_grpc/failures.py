@@ -25,7 +25,7 @@ CODES = {
 
 
 def failure(model: str, identifier: str, error: RequestError) -> bytes:
-    """Return the message that tells a request's error; the stream goes on.
+    """Return the message that reports a request's error; the stream goes on.
 
     Names that are too long are cut: an answer must not be as large as what it refuses.
     """

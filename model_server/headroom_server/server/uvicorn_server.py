@@ -1,4 +1,4 @@
-"""uvicorn with our protocol for each connection, without its signal handlers."""
+"""uvicorn with Headroom's protocol for each connection, without its signal handlers."""
 
 from __future__ import annotations
 

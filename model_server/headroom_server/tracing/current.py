@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 class RequestedText(NamedTuple):
-    """What a request for generated text asks for, as far as its span tells."""
+    """What a request for generated text asks for, as far as its span shows."""
 
     operation: str
     """`chat` or `text_completion`."""
@@ -36,7 +36,7 @@ class RequestedText(NamedTuple):
 
 
 class Generated:
-    """What became of a request for generated text; its choices together."""
+    """The outcome of a request for generated text; its choices together."""
 
     __slots__ = (
         "answer_tokens",

@@ -58,7 +58,7 @@ def of_request(trace: Trace, ended_s: float) -> list[Span]:
 
 
 def of_answer(trace: Trace) -> Attributes:
-    """Return what a request's span tells of generated text, by OpenTelemetry's conventions."""
+    """Return what a request's span shows of generated text, by OpenTelemetry's conventions."""
     found, model = trace.generated, trace.model
     if found is None or found.requested is None or model is None:
         return {}

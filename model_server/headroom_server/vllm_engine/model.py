@@ -1,7 +1,7 @@
 """vLLM's AsyncLLM as a third-party model: requests in, tokens out, its statistics as steps.
 
 It gets token numbers and returns token numbers: text is read and written by the front, so that
-stop strings, tool calls and logprobs are the same as with our engine.
+stop strings, tool calls and logprobs are the same as with Headroom's engine.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 from headroom_server.generation.values import GenerationRequest
 
 SEEDS = 2**63
-"""vLLM's seeds are from 0 to this; ours may be negative, as OpenAI's."""
+"""vLLM's seeds are from 0 to this; Headroom's may be negative, as OpenAI's."""
 
 
 def sampling_parameters(request: GenerationRequest) -> Mapping[str, Any]:

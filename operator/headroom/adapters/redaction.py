@@ -16,7 +16,7 @@ LONGEST_LOOKED_AT = 1 << 14
 SHORTEST_SECRET = 6
 """A shorter value would match everywhere."""
 OWN_VARIABLES = "HEADROOM_"
-"""Prefix of our own variables, whose values are not secret."""
+"""Prefix of Headroom's variables, whose values are not secret."""
 
 _FORMS = (
     (re.compile(r"(?i)\b(bearer|basic)(\s++)[\w.~+/=-]{6,}+"), rf"\1\2{REDACTED}"),

@@ -145,7 +145,7 @@ class StatusReason(StrEnum):
     CLASS_NOT_MEASURED = "ClassNotMeasured"
     """SLOMet: the server does not count per class, so promises of classes are not measured."""
     LATENCY_NOT_MEASURED = "LatencyNotMeasured"
-    """SLOMet: the server has no latency histogram, or none that tells whether the target is met."""
+    """SLOMet: the server has no latency histogram, or none that shows whether the target is met."""
     ABOVE_TARGET = "AboveTarget"
     """SLOMet: the percentile exceeds its target."""
 

@@ -49,7 +49,7 @@ def build(route: Route) -> Json:
                 "name": route.key,
                 "domains": ["*"],
                 "routes": [*_matches(route)],
-                # Replicas count a further try of ours as such: x-envoy-attempt-count.
+                # Replicas count a retry of Envoy as such: x-envoy-attempt-count.
                 "include_request_attempt_count": True,
             },
         ],

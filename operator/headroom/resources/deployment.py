@@ -140,7 +140,7 @@ def _arguments(service: InferenceService) -> list[str]:
 
 
 def _environment(service: InferenceService) -> list[dict[str, str]]:
-    """Return the settings of our own model server that follow from other fields."""
+    """Return the settings of Headroom's model server that follow from other fields."""
     spec = service.spec
     if spec.runtime.profile != "headroom":
         return []

@@ -90,7 +90,7 @@ def metadata(service: InferenceService) -> dict[str, Any]:
 
 
 def common_metadata(service: InferenceService) -> dict[str, dict[str, str]]:
-    """Return the labels and annotations of every child and of the pods; ours have precedence."""
+    """Return labels and annotations of children and pods; Headroom's have precedence."""
     given = service.spec.common_metadata
     annotations = {"annotations": dict(given.annotations)} if given.annotations else {}
     return {"labels": {**(given.labels or {}), **labels(service.name)}, **annotations}

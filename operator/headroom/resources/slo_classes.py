@@ -1,4 +1,4 @@
-"""Settings of our own model server that follow from promises per class."""
+"""Settings of Headroom's model server that follow from promises per class."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _rate(first: float, last: float, span: Span, window_s: float) -> float:
 
 
 def _bucket_rates(first: Row, last: Row, span: Span, window_s: float) -> Row:
-    """Return cumulative rates up to each bound, as Prometheus has them; ours are per bucket."""
+    """Return cumulative rates up to each bound, as Prometheus has them; here per bucket."""
     starts = first.cumsum()
     increases = last.cumsum() - starts
     zero_s = span.sampled_s * starts / np.maximum(increases, 1e-9)

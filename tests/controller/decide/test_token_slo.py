@@ -1,4 +1,4 @@
-"""Promises on tokens: measured over the last minute, kept by room that is learnt slowly."""
+"""Promises on tokens: measured over the last minute, kept by room that is learned slowly."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_capacity_factor_when_missed_grows_by_the_logarithm_of_the_miss() -> Non
     assert [one.value_s for one in promises.measured] == [pytest.approx(0.38)]
     for now_s in (2.0, 4.0, 62.0, 64.0, 92.0):
         promises = promises.update(POLICY, decision(now_s, 3, 3))
-    # the same three served since 2 s, so it is learnt from 62 s on: 30 of 58 s, then 2, then 28
+    # the same three served since 2 s, so it is learned from 62 s on: 30 of 58 s, then 2, then 28
     expected = math.exp(60.0 / 300.0 * math.log(0.38 / 0.2))
     assert promises.capacity_factor == pytest.approx(expected)
     acting = promises.adjust_policy(POLICY)

@@ -245,9 +245,9 @@ def test_recording_describes_a_service_per_spec() -> None:
         (first,) = described(world)
         assert (first.service, first.cost, first.cold_start_s) == (NAME, None, None)
         await world.run_for(60.0)
-        learnt = described(world)[-1]
-        assert learnt.cost is not None
-        assert learnt.cold_start_s == pytest.approx(10.0, abs=1.0)
+        learned = described(world)[-1]
+        assert learned.cost is not None
+        assert learned.cold_start_s == pytest.approx(10.0, abs=1.0)
         count = len(described(world))
         await world.run_for(120.0)
         assert len(described(world)) == count

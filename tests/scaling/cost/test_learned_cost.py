@@ -59,8 +59,8 @@ def test_wrong_reported_cost_is_scaled_for_other_sizes(
     claimed: tuple[float, float], one_s: float, full_s: float
 ) -> None:
     cost = CostModel(fixed_s=claimed[0], per_item_s=claimed[1], max_batch=8)
-    learnt = fitted(Claim(max_batch=8, cost=cost), (60.0, 1.0, 0.3))
-    assert (learnt.batch_s(1), learnt.batch_s(8)) == pytest.approx((one_s, full_s))
+    learned = fitted(Claim(max_batch=8, cost=cost), (60.0, 1.0, 0.3))
+    assert (learned.batch_s(1), learned.batch_s(8)) == pytest.approx((one_s, full_s))
 
 
 @pytest.mark.parametrize(
@@ -90,39 +90,39 @@ def test_difference_beyond_chance_is_a_cost_change(
     batches: float, cv: float, factor: float, surprises: bool
 ) -> None:
     expected = CostModel(fixed_s=0.15, per_item_s=0.06, max_batch=8, cv=cv)
-    learnt = KNOWN.observe(ran((batches, 1.0, factor * 0.21)), 0.0, expected)
-    assert (learnt.speeds.recent == {}) is surprises
-    assert (learnt.bins[0][0] < 100.0 + batches) is surprises
+    learned = KNOWN.observe(ran((batches, 1.0, factor * 0.21)), 0.0, expected)
+    assert (learned.speeds.recent == {}) is surprises
+    assert (learned.bins[0][0] < 100.0 + batches) is surprises
 
 
 @pytest.mark.parametrize(("differences", "surprises"), [(9.0, False), (10.0, True)])
 def test_chance_before_ten_differences_assumes_cv_1(differences: float, surprises: bool) -> None:
     before = CostLearner(bins=HUNDRED, variation=ExecutionVariation.of(0.0, differences))
-    learnt = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
-    assert (learnt.speeds.recent == {}) is surprises
+    learned = before.observe(ran((100.0, 1.0, 1.4 * 0.21)), 0.0, TRUE)
+    assert (learned.speeds.recent == {}) is surprises
 
 
 def test_cost_change_scales_the_past_and_reduces_its_weight() -> None:
-    learnt = KNOWN.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)
+    learned = KNOWN.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)
     # 2 % of 100 batches, at twice their 0.21 s: 0.84 s; then the hundred new ones
-    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
-    assert learnt.variation.differences == pytest.approx(10.0)  # the variation stays known
-    assert learnt.speeds.recent == {}
+    assert learned.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
+    assert learned.variation.differences == pytest.approx(10.0)  # the variation stays known
+    assert learned.speeds.recent == {}
 
 
 def test_cost_change_takes_its_ratio_from_the_latest_batches() -> None:
     before = replace(KNOWN, speeds=ReplicaSpeeds(recent={"a": (100.0, 21.0, 21.0)}))
-    learnt = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
-    assert learnt.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
+    learned = before.observe(ran((100.0, 1.0, 0.42)), 0.0, TRUE)  # recent: 1.5 times, latest: twice
+    assert learned.bins[0] == pytest.approx((102.0, 102.0, 102.0, 42.84, 42.84))
 
 
 def test_recent_batches_have_a_half_life_of_20_s() -> None:
     before = CostLearner(speeds=ReplicaSpeeds(recent={"a": (40.0, 8.0, 8.4)}))
-    learnt = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
-    assert learnt.speeds.together() == pytest.approx((30.0, 6.1, 6.3))
+    learned = before.observe(ran((10.0, 1.0, 0.21)), 20.0, TRUE)
+    assert learned.speeds.together() == pytest.approx((30.0, 6.1, 6.3))
 
 
 @pytest.mark.parametrize(("factor", "counts"), [(19.9, True), (20.1, False)])
 def test_interval_20_times_as_long_is_ignored(factor: float, counts: bool) -> None:
-    learnt = KNOWN.observe(ran((1.0, 1.0, factor * 0.21)), 2.0, TRUE)
-    assert (learnt.bins[0] != HUNDRED[0]) is counts
+    learned = KNOWN.observe(ran((1.0, 1.0, factor * 0.21)), 2.0, TRUE)
+    assert (learned.bins[0] != HUNDRED[0]) is counts

@@ -23,7 +23,7 @@ def burst(time_s: float, burst_rps: float, rate_rps: float = 100.0) -> Burst:
         ((100.0, 400.0), 1.0),  # two that passed: 2 of 3.5 is less than 0.6
         ((100.0, 400.0, 700.0), 0.0),  # three: 3 of 4.5
         ((100.0, 110.0, 120.0, 130.0), 1.0),  # one, seen four times
-        ((1750.0, 1760.0, 1790.0), 1.0),  # what became of them is not known yet
+        ((1750.0, 1760.0, 1790.0), 1.0),  # their outcome is not known yet
     ],
 )
 def test_burst_counts_until_three_similar_ones_vanished(

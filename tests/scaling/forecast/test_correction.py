@@ -39,7 +39,7 @@ def learn(correction: Correction, ratio: float, *, seconds: float, requests: flo
         (2.0, 300.0, 100.0, 2.0 ** (1 - math.exp(-0.5))),  # half the requests: half the speed
         (2.0, 1e5, 200.0, 2.0),
         (0.7, 1e5, 200.0, 0.7),
-        (2.0, 1e5, 0.0, 1.0),  # without a request nothing is learnt
+        (2.0, 1e5, 0.0, 1.0),  # without a request nothing is learned
         (1.09, 1e5, 200.0, 1.0),  # dead band
         (1 / 1.09, 1e5, 200.0, 1.0),
         (1.12, 1e5, 200.0, 1.12),
@@ -217,7 +217,7 @@ def test_correction_after_a_change_of_ready_replicas_waits_for_a_window() -> Non
 
 
 @pytest.mark.parametrize(
-    ("queued", "first_learnt_s"),
+    ("queued", "first_learned_s"),
     [
         ((0, 0, 0), 30.0),
         ((2, 2, 2), 30.0),  # 6 wait, 3 x 4 may
@@ -227,14 +227,14 @@ def test_correction_after_a_change_of_ready_replicas_waits_for_a_window() -> Non
     ],
 )
 def test_correction_counts_a_queue_only_if_all_replicas_keep_one(
-    queued: tuple[int, ...], first_learnt_s: float | None
+    queued: tuple[int, ...], first_learned_s: float | None
 ) -> None:
     service = Measured(rate_rps=24.0, replicas=3, queued=queued)
     begun_s = service.now_s + service.tick_s
     while service.learned_s() == 0.0 and service.now_s - begun_s < 200.0:
         service.tick()
-    learnt_at_s = service.now_s - begun_s if service.learned_s() else None
-    assert learnt_at_s == first_learnt_s
+    learned_at_s = service.now_s - begun_s if service.learned_s() else None
+    assert learned_at_s == first_learned_s
 
 
 def test_correction_with_silent_pods_is_unchanged() -> None:

@@ -87,7 +87,7 @@ def test_few_intervals_show_no_experts() -> None:
 
 
 def test_one_number_of_sequences_is_fitted_whatever_bends() -> None:
-    """At 8 sequences nothing tells fixed parts from experts; there the time is right."""
+    """At 8 sequences nothing distinguishes fixed parts from experts; there the time is right."""
     found = learned(QWEN_30B_A3B, np.full(200, 8.0))
     assert max(errors(QWEN_30B_A3B, found, (8.0,))) < 0.02
 

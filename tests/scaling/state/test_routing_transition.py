@@ -37,9 +37,9 @@ def test_former_routing_decides_with_its_own_correction() -> None:
 
 
 def test_new_routing_decides_once_corrected() -> None:
-    learnt = Correction(logarithm=-0.4, learned_s=300.0)
-    routing_transition, kept = switched().observe(LEAST, learnt, 700.0, CONSTANT_S)
-    assert routing_transition.effective_routing(LEAST, kept) == (LEAST, learnt.factor)
+    learned = Correction(logarithm=-0.4, learned_s=300.0)
+    routing_transition, kept = switched().observe(LEAST, learned, 700.0, CONSTANT_S)
+    assert routing_transition.effective_routing(LEAST, kept) == (LEAST, learned.factor)
 
 
 @pytest.mark.parametrize(("after_s", "routing"), [(1799.5, RANDOM), (1800.0, LEAST)])

@@ -1,4 +1,4 @@
-"""A fleet of one lying replica and others, minute by minute, and the lies that it tells."""
+"""A fleet of one lying replica and others, minute by minute, and the lies that it reports."""
 
 from __future__ import annotations
 

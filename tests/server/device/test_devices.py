@@ -66,7 +66,7 @@ async def test_devices_are_ready_when_all_are_warm() -> None:
         engines[1].free.set()
         await until(lambda: runner.ready)
         assert runner.warm is not None
-        assert [len(shape.later) for shape in runner.warm.shapes] == [2, 2], "both are learnt from"
+        assert [len(shape.later) for shape in runner.warm.shapes] == [2, 2], "both are learned from"
     finally:
         engines[1].free.set()
         runner.stop()

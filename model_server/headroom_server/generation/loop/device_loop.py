@@ -1,4 +1,4 @@
-"""The device thread of our engine: it asks the scheduler for iterations and executes them.
+"""The device thread of Headroom's engine: it asks the scheduler for iterations and executes them.
 
 What an iteration produced is handed to the event loop in one call.
 """

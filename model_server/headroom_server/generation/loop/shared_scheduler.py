@@ -1,4 +1,4 @@
-"""The state that the event loop and the device thread of our engine share; one lock guards it."""
+"""State shared by the event loop and the device thread of Headroom's engine, behind one lock."""
 
 from __future__ import annotations
 

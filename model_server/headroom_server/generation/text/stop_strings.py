@@ -18,7 +18,7 @@ class Released(NamedTuple):
 class StopStrings:
     """Finds the stop string that is complete first, however the text is cut into pieces.
 
-    Of several that are complete at the same character the longest counts.
+    The longest of several that are complete at the same character counts.
     """
 
     __slots__ = ("_begun", "_held", "_stops")

@@ -1,7 +1,7 @@
 """Which added tokens mark turns of a chat, although the tokenizer does not call them special. Pure.
 
 DeepSeek R1 and V3 have `<|User|>` and `<|Assistant|>` of this kind (with wider bars): who writes
-them in a message ends it, as with a special token. The chat template tells which they are.
+them in a message ends it, as with a special token. The chat template shows which they are.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A third-party engine, which schedules its own iterations, behind our admission and queue."""
+"""A third-party engine, which schedules its own iterations, behind the server's admission."""

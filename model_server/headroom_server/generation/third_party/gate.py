@@ -3,7 +3,7 @@
 The engine schedules what it has in its own order, usually that of arrival. So it gets only what it
 can compute now (its seats, its memory, two iterations of prompts); the rest waits here, where
 priorities, tenants' shares and deadlines decide. What runs in the engine is followed from its
-reports: `step` tells what an iteration computed, `produced` what a request got.
+reports: `step` reports what an iteration computed, `produced` what a request got.
 
 It is not safe for threads. Every accepted request gets deliveries in order, of which exactly one,
 the last, has `finish`.

@@ -140,7 +140,7 @@ class AnswerSender:
     ) -> tuple[StreamedAnswer, Submission]:
         """Return a streamed answer without waiting for it.
 
-        `open_stream` begins the response with the first event; `on_error` hears of an error before
+        `open_stream` begins the response with the first event; `on_error` learns of an error before
         it, and `on_over` whether the answer was complete.
 
         Raises:

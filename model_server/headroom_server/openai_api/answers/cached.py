@@ -73,7 +73,7 @@ def _context(call: Call) -> bytes:
 
 
 def headers_of(hit: Hit) -> Headers:
-    """Return what tells a client that its answer was not generated for it."""
+    """Return what shows a client that its answer was not generated for it."""
     headers = [(b"x-headroom-cache", hit.source.encode())]
     if hit.source is GeneratedSource.SEMANTIC:
         headers.append((b"x-headroom-similarity", b"%.4f" % hit.similarity))

@@ -88,7 +88,7 @@ class AnsweringProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _answer(self, head: bytes, body: bytes, close: bool) -> bool:
-        # replaces uvicorn's two sends by one write, without checking our own headers
+        # replaces uvicorn's two sends by one write, without checking its own headers
         cycle = self._running
         assert cycle is not None
         if self.flow.write_paused or cycle.response_started:

@@ -144,7 +144,7 @@ def _autoscaler(one: Manifest) -> Manifest:
 
 
 def _slice(one: Manifest) -> Manifest:
-    """Keep some of the endpoints, ready ones first: one is looked for, and ours have one."""
+    """Keep some of the endpoints, ready ones first: one is looked for, and Headroom's have one."""
     found = [_only(each, "addresses", "conditions") for each in _maps(one, "endpoints")]
     found.sort(key=lambda each: not _map(each, "conditions").get("ready"))
     labels = _only(_map(_map(one, "metadata"), "labels"), "kubernetes.io/service-name")

@@ -155,7 +155,7 @@ class KubernetesConnection:
             raise error_of(found.status, found.body, found.retry_after, asked, known)
 
     def _credentials(self) -> Iterator[str]:
-        """Yield our credentials, which a response may repeat."""
+        """Yield the operator's credentials, which a response may repeat."""
         assert self._client is not None
         for value in self._client.configuration.api_key.values():
             yield bare(value)

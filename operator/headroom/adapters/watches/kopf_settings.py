@@ -50,7 +50,7 @@ def kopf_settings(patience: Patience) -> kopf.OperatorSettings:
     """Return the settings of a kopf that only watches."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    settings.scanning.disabled = True  # scan our group once, watch no CRDs and namespaces
+    settings.scanning.disabled = True  # scan Headroom's group once, watch no CRDs and namespaces
     settings.networking.connect_timeout = 5
     settings.networking.request_timeout = 30
     settings.networking.error_backoffs = patience.back_offs_s

@@ -17,7 +17,7 @@ from headroom.api.text_forms import TextForm
 from headroom.api.values import Rule, Value
 
 OWN_LABELS = ("app.kubernetes.io/managed-by", "app.kubernetes.io/name")
-"""Labels that every child has, besides those of our own group."""
+"""Labels that every child has, besides those of Headroom's group."""
 
 MOST = 32
 _NAME = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"

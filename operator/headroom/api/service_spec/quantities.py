@@ -1,4 +1,4 @@
-"""Quantities in the notation of Kubernetes, and amounts of bytes that can be meant. Pure.
+"""Quantities in the notation of Kubernetes, and plausible amounts of bytes. Pure.
 
 A number without a unit is bytes: `memory: "16"` is what someone writes who means 16Gi.
 """
@@ -61,7 +61,7 @@ def amount_of(quantity: int | str) -> Decimal:
 
 
 def is_tiny(quantity: int | str) -> bool:
-    """Return whether so few bytes cannot be meant; 0 requests none."""
+    """Return whether so few bytes are implausible; 0 requests none."""
     return 0 < amount_of(quantity) < AT_LEAST_BYTES
 
 

@@ -19,7 +19,7 @@ TARGET_ROUTING_RULES = (
         message="routing.serviceName and routing.servicePort must not be set without targetRef: "
         "the Service has the name of the InferenceService and port 80",
     ),
-    # The target's own Services refuse connections at zero replicas, and no gateway hears of it.
+    # The target's own Services refuse connections at zero replicas, and no gateway learns of it.
     Rule(
         field="scaling.minReplicas",
         cel="!has(self.targetRef) || self.scaling.minReplicas > 0",

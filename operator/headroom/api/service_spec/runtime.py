@@ -60,7 +60,7 @@ def _written_plainly(value: object) -> object:
 
 
 def _with_plausible_bytes(template: PodTemplate) -> PodTemplate:
-    """Refuse the bytes of a container that cannot be meant, as `runtime.resources` does."""
+    """Refuse implausible bytes of a container, as `runtime.resources` does."""
     spec = template.spec
     for container in (*(spec.containers or ()), *(spec.init_containers or ())) if spec else ():
         resources = (container.model_extra or {}).get("resources")

@@ -1,8 +1,8 @@
 """All writes of a tick to what a service owns: drifted children, and replicas.
 
 Each write is guarded. Replicas are written for the Deployment that the decision was made from (its
-resourceVersion) or not at all; children are written only if the object of that name is ours. A
-rejection by the API server becomes a value, not a crash. A failure to write a Service,
+resourceVersion) or not at all; children are written only if the object of that name is Headroom's.
+A rejection by the API server becomes a value, not a crash. A failure to write a Service,
 PodDisruptionBudget or ServiceAccount, or to update the Deployment, is reported, and stops neither
 the others nor the scaling. But pods get no ServiceAccount of their service's name that is not ours:
 who may create InferenceServices, and no more, would have its rights by the choice of a name.

@@ -81,7 +81,7 @@ class ChildWriter:
         )
 
     def changes_template(self, manifest: Manifest, live: Manifest) -> bool:
-        """Whether an apply would change the pod template, as far as the manifest tells."""
+        """Whether an apply would change the pod template, as far as the manifest shows."""
         desired, applied = manifest["spec"]["template"], self._applied.get(_name(manifest))
         if applied is not None:
             return bool(applied.manifest["spec"]["template"] != desired)

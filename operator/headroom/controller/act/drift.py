@@ -1,4 +1,4 @@
-"""Detect whether a live object still has the fields that we applied. Pure.
+"""Detect whether a live object still has the fields that the operator applied. Pure.
 
 The API server normalizes values ("1000m" becomes "1") and adds defaults, so a manifest cannot be
 compared with the live object directly. Instead the same fields of the same object are compared at

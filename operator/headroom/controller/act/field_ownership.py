@@ -65,7 +65,7 @@ def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def last_other_writer(live: Mapping[str, Any]) -> str:
-    """Name the field manager besides ours that wrote the object last; empty if none is known."""
+    """Name the field manager, other than the operator, that wrote last; empty if none is known."""
     others = [
         (str(entry.get("time", "")), str(entry.get("manager", "")))
         for entry in live["metadata"].get("managedFields") or ()

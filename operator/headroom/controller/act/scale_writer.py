@@ -1,4 +1,4 @@
-"""Writes the replicas of a workload that was read, where they are ours to write."""
+"""Writes the replicas of a workload that was read, where the operator may write them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headroom.resources.names import SCALER_FIELD_MANAGER
 
 
 def may_scale(service: InferenceService, gathered: Gathered) -> bool:
-    """Whether there is a workload whose replicas are ours to write."""
+    """Whether there is a workload whose replicas the operator may write."""
     deployment = gathered.deployment
     if deployment is None or deployment["metadata"].get("deletionTimestamp"):
         return False

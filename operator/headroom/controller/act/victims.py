@@ -88,7 +88,7 @@ async def mark(
 ) -> str:
     """Mark the pods in excess of `replicas`, and no other; return what was rejected.
 
-    Where nothing is to be removed, marks of ours are taken away.
+    Where nothing is to be removed, the operator's marks are removed.
     """
     staying = [one for one in gathered.pods if _stays(one)]
     chosen: Mapping[str, Victim] = {}
@@ -133,7 +133,7 @@ async def _write(
 
 
 def _manifest(service: InferenceService, one: ObservedPod, why: str) -> Manifest:
-    """Return what is applied: the mark, or nothing, which takes away a mark of ours.
+    """Return what is applied: the mark, or nothing, which removes the operator's mark.
 
     The UID keeps it from another pod of the name.
     """

@@ -31,7 +31,7 @@ class Gathered:
 
     observation: Observation
     deployment: Manifest | None
-    """The workload: our own, or what targetRef names."""
+    """The workload: Headroom's own, or what targetRef names."""
     selector: str = ""
     """Selects its pods."""
     pods: tuple[ObservedPod, ...] = ()
@@ -59,7 +59,7 @@ async def gather(
 ) -> Gathered:
     """Read everything that a tick of the service needs.
 
-    If our own Deployment does not exist, it will be created with `initial_replicas`.
+    If Headroom's own Deployment does not exist, it will be created with `initial_replicas`.
 
     Raises TargetUnusable, or ClusterError.
     """

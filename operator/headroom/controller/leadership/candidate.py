@@ -122,7 +122,7 @@ class Candidate:
         return replace(self, current=False)
 
     def release_record(self, stamp: str) -> LeaseRecord | None:
-        """Return what to write to release the lease; None if it is not known to be ours."""
+        """Return what to write to release the lease; None if it may be another operator's."""
         if self.seen is None or not self.current or self.seen.holder != self.identity:
             return None
         return replace(self.seen, holder="", duration_s=1.0, renewed=stamp)

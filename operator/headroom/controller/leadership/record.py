@@ -30,7 +30,7 @@ class LeaseRecord:
     renewed: str
     """Times by the clock of another machine: compared for equality, never subtracted."""
     note: str = field(default="", compare=False)
-    """What a leader leaves for the next one; a change of it is no news of the holder."""
+    """What a leader leaves for the next one; a change of it says nothing about the holder."""
     version: str = field(default="", compare=False)
     """resourceVersion; empty: not stored yet."""
 

@@ -1,4 +1,4 @@
-"""Back off while another client keeps overwriting what we write: replicas, or a child. Pure.
+"""Back off while another client overwrites what the operator writes: replicas, or a child. Pure.
 
 One change by another client is kept until the decision changes. Three overwrites of
 what we wrote within ten minutes start a pause: nothing is written for five minutes, then one more
@@ -25,25 +25,25 @@ class OverwriteBackoff(Generic[Written]):
     """What is known about other writers; an immutable value, replaced at each tick."""
 
     ours: Written | None = None
-    """What we wrote and no other client has changed since."""
+    """What the operator wrote and no other client has changed since."""
     wrote_s: float = 0.0
     by: str = ""
-    """Who overwrote what we wrote; empty while ours is in force."""
+    """Who overwrote what the operator wrote; empty while that is in force."""
     instead: Written | None = None
-    """What we had written then."""
+    """What the operator had written then."""
     undone_s: tuple[float, ...] = ()
-    """When ours was overwritten, within WITHIN_S."""
+    """When the operator's value was overwritten, within WITHIN_S."""
     until_s: float = 0.0
     """Nothing is written before."""
     pause_s: float = 0.0
-    """The last pause; 0: ours stayed in force."""
+    """The last pause; 0: the value stayed in force."""
 
     def observe(
         self, value: Written, writer: str, *, by_us: bool, now_s: float
     ) -> OverwriteBackoff[Written]:
         """Observe the present value, and by managed fields who wrote it.
 
-        What the fields call ours is ours, also after a restart or a lost response to a write.
+        They decide what the operator wrote, also after a restart or a lost response to a write.
         """
         if by_us and value != self.ours:
             return self.written(value, now_s)
@@ -60,7 +60,7 @@ class OverwriteBackoff(Generic[Written]):
         return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
 
     def written(self, value: Written, now_s: float) -> OverwriteBackoff[Written]:
-        """Note what we wrote."""
+        """Note what the operator wrote."""
         return replace(self, ours=value, wrote_s=now_s, by="")
 
     def is_paused(self, now_s: float) -> bool:

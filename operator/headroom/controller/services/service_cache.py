@@ -179,7 +179,7 @@ def _name(service: Manifest) -> tuple[str, str]:
 
 
 def _intent(service: Manifest) -> tuple[object, object]:
-    """The parts whose change matters at once; status is written by us."""
+    """The parts whose change matters at once; status is written by the operator."""
     metadata = service["metadata"]
     return metadata.get("generation"), metadata.get("deletionTimestamp")
 

@@ -1,6 +1,6 @@
 """Which namespaces cannot be listed, why, and when each is tried again. No I/O.
 
-Of several namespaces one may refuse: its RoleBinding is missing, or the namespace is deleted. The
+One of several namespaces may refuse: its RoleBinding is missing, or the namespace is deleted. The
 others go on meanwhile.
 """
 
@@ -39,7 +39,7 @@ class UnlistedNamespaces:
         return [namespace for namespace, one in self._refused.items() if one.due_s <= now_s]
 
     def failed(self, namespace: str, why: str, now_s: float, spread: float = 1.0) -> bool:
-        """Process a LIST that failed; return whether that is news.
+        """Process a LIST that failed; return whether that is new.
 
         `spread`, at most 1, shortens the pause, so that several operators do not ask at once.
         """
@@ -49,5 +49,5 @@ class UnlistedNamespaces:
         return known is None or known.why != why
 
     def listed(self, namespace: str) -> bool:
-        """Process a LIST that succeeded; return whether that is news."""
+        """Process a LIST that succeeded; return whether that is new."""
         return self._refused.pop(namespace, None) is not None

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, has the current pod."""
 WRITTEN_AGAIN_S = 5.0
-"""After a rejected write; for as long a tick that read before our write is ignored."""
+"""After a rejected write; for as long a tick that read before the write is ignored."""
 OnWarm = Callable[[InferenceService, GatedPod], Awaitable[None]]
 """Called with a service and a pod of it that is warm but not ready yet."""
 

@@ -12,7 +12,7 @@ from headroom.scaling.windows.window_totals import BatchStats
 BIN_FACTOR = 1.5
 OTHERS_KEPT = 100.0
 """Batches that a bin keeps after a change of cost if no such size was executed then: nothing else
-tells what it costs. Where a neighbour or heat slows all executions every minute, hardly anything
+shows what it costs. Where a neighbour or heat slows all executions every minute, hardly anything
 would be left after two changes, and a line through small batches while they are fast and large ones
 while they are slow says that a batch saves nothing."""
 _LOG_BIN_FACTOR = math.log(BIN_FACTOR)

@@ -133,7 +133,7 @@ class Connections:
         )
 
     def _after_window(self, followed: float | None) -> Connections:
-        """Return the record after a window that tells whether the load follows new replicas."""
+        """Return the record after a window that shows whether the load follows new replicas."""
         if followed is None or _KEPT <= followed <= _FOLLOWED:
             return self
         if followed < _KEPT:

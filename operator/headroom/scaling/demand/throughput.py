@@ -39,7 +39,7 @@ def saturated_answers(policy: Policy, cost: ReplicaCost, ready: int, window_s: f
     deviations, which chance exceeds about once in `ready` windows. Worked: 24 replicas of 1/s at a
     ceiling of 0.8 answer 154 in 8 s, give or take 12, and 0.9 of what they can, 173, every few
     minutes. They are saturated from 186 on; three replicas of 6/s from 131 on, 0.91 of 144. Where
-    windows are stretched to a request, few end, and only a queue tells.
+    windows are stretched to a request, few end, and only a queue shows it.
     """
     if policy.pace > 1.0:
         return math.inf
@@ -136,7 +136,7 @@ def works_at_limit(
     *,
     without: Sequence[int] = (),
 ) -> bool:
-    """Whether replicas are saturated by their answers in the shortest window that tells.
+    """Whether replicas are saturated by their answers in the shortest window that shows it.
 
     Answers of the columns `without` are left out: `ready` replicas gave the others.
     """

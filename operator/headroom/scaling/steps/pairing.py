@@ -40,7 +40,7 @@ def explained(
     expected: Expected | None,
     decision: Decision,
 ) -> Decision:
-    """Return the decision with what it took from the partner, and what it tells it."""
+    """Return the decision with what it took from the partner, and what it passes to it."""
     partner = observation.partner
     if partner is None:
         return decision

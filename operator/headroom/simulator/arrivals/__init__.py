@@ -1,4 +1,4 @@
-"""Arrivals: recorded traces, shapes of load and our own recordings, as seeded streams of times."""
+"""Arrivals: recorded traces, shapes of load and Headroom's recordings, as seeded times."""
 
 from headroom.simulator.arrivals.counted import CountedArrivals
 from headroom.simulator.arrivals.poisson import OnOffArrivals, PoissonArrivals

@@ -2,9 +2,9 @@
 
 The rise at an instant is the mean rate of the `over_s` after it less that of the `over_s` before,
 in requests per second: as a share of the window's mean, the steepest would be a burst of minutes in
-a quiet night. The rise is placed at a third of the window, so that the window shows the
-time before and after it. An empty bin amid traffic is lost telemetry, and the bin after it is not a
-rise: windows with an empty bin are skipped, unless all have one.
+a quiet night. The rise is placed at a third of the window, so that the window shows the time before
+and after it. An empty bin within traffic is lost telemetry, and the bin after it is not a rise:
+windows with an empty bin are skipped, unless all have one.
 """
 
 from __future__ import annotations

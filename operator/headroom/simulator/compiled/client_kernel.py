@@ -2,7 +2,7 @@
 
 The clients run the plant: `advance` takes the next of an execution's end, a client's patience, a
 user's or a backoff's time, a step of the users, and an arrival. What the plant ends lies in a list
-until its client hears of it, so no call ever comes back to where it began. Cost: 0.4 to 0.6 us per
+until its client learns of it, so no call ever comes back to where it began. Cost: 0.4 to 0.6 us per
 request.
 """
 

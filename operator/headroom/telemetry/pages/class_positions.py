@@ -11,7 +11,7 @@ from headroom.telemetry.pages.exposition import Series
 from headroom.telemetry.pages.positions import Buckets, SumOfSeries
 
 MOST_CLASSES = 32
-"""On a page: our own server has 16, `other`, and requests without a class."""
+"""On a page: Headroom's server has 16, `other`, and requests without a class."""
 _Found = Sequence[tuple[int, Series]]
 
 

@@ -85,8 +85,8 @@ class LayoutMemory:
     """What readers of several profiles share."""
 
     pages: Recent[Any, Any] = field(default_factory=lambda: Recent(16_384, 1 << 22))
-    """By the texts before the values. A series takes about 300 bytes; our server has 200, and pods
-    of one model share them."""
+    """By the texts before the values. A series takes about 300 bytes; Headroom's server has
+    200, and pods of one model share them."""
     seen: SeenBefore = field(default_factory=SeenBefore)
     going_on: Recent[Any, bool] = field(default_factory=lambda: Recent(8192))
     """Layouts that pods' pages go on from."""

@@ -1,4 +1,4 @@
-"""Where pods are measured, and what is said of one that could not be. Through the ports."""
+"""Where pods are measured, and the message about one that could not be. Through the ports."""
 
 from __future__ import annotations
 

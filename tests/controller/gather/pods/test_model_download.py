@@ -1,4 +1,4 @@
-"""The download of a model: how it goes, and what is said of one that fails."""
+"""The download of a model: how it goes, and the message about one that fails."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ async def ask_pod(
 
 
 async def _through(api: Reader, path: str) -> tuple[int, bytes]:
-    """Return status and body; 504 where the API server waits longer for the pod than we for it."""
+    """Return status and body; 504 where the API server waits longer for the pod than this does."""
     try:
         found = await api.fetch(path)
     except AnswerTooLarge:

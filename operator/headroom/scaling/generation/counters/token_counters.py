@@ -39,7 +39,7 @@ class TokenCounters:
     def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
         """Return the counters with these scrapes, and what they added; old scrapes add nothing.
 
-        Of several scrapes of one pod the newest counts. A pod that is not among the samples keeps
+        The newest of several scrapes of one pod counts. A pod that is not among the samples keeps
         its last one for LONGEST_S, then begins again. So do all where the grid changes, because
         counts on another one cannot be subtracted.
         """

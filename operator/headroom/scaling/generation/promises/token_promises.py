@@ -1,6 +1,6 @@
 """Measures the promises on tokens: percentiles of the last minute, and how many requests break one.
 
-Of each request three times are counted, each in a histogram of its own. Which requests break two
+Three times of each request are counted, each in a histogram of its own. Which requests break two
 promises at once is not known, so the share that breaks any is at most the sum of the shares.
 """
 

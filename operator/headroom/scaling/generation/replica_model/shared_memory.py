@@ -2,7 +2,7 @@
 
 Twenty agents that continue one conversation, or all answers of one system prompt, share the blocks
 of their prefix while they run at the same replica. That does not follow from what caches find: the
-turns of one conversation find it too, one after the other. What the servers say they use tells it:
+turns of one conversation find it too, one after the other. What the servers say they use shows it:
 
     shared = (contexts - tokens in use) / tokens found in caches      of running sequences
 
