@@ -53,7 +53,7 @@ GENERATED_RPS, PROMPT, ANSWER = 1.2, 4000.0, 1000.0
 
 @dataclass(slots=True)
 class Fleet:
-    """A service at even load: so many pods, all ready, whose counters grow with time."""
+    """A service at even load: this many pods, all ready, whose counters grow with time."""
 
     size: int
     generates: bool = False

@@ -74,7 +74,7 @@ def trace_seconds(autoscaler: str) -> tuple[float, int]:
 
 
 def peak_mib(requests: int) -> float:
-    """Return the most memory that this process held for a run of about so many requests."""
+    """Return the most memory that this process held for a run of about this many requests."""
     _simulated(_poisson(LONG_RPS, requests / LONG_RPS), "hpa-queue")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 

@@ -18,7 +18,7 @@ LOOK_EVERY_S = 1.0
 LINE_EVERY_S = 10.0
 START_PATIENCE_S = 60.0
 BLIND_LOOKS = 15
-"""So many snapshots may fail in a row before the demo gives up."""
+"""This many snapshots may fail in a row before the demo gives up."""
 
 
 def watch(reading: Reader, show: Show, name: str, console: Console) -> None:

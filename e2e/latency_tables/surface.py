@@ -42,7 +42,7 @@ FEWEST = 0.8
 FINE_CV, FINE_LOADS = 0.1, (0.25, 0.35, 0.45, 0.55, 0.65)
 """With less variation, latency jumps from one batch size to the next, so more loads are needed."""
 CROWD, BUSY = 16, (0.75, 0.85, 0.93, 1.0, 1.07, 1.15, 1.3, 1.5, 1.9, 2.5)
-"""With less variation, the same of so many replicas: a request hardly ever waits until nearly all
+"""With less variation, the same of this many replicas: a request hardly ever waits until nearly all
 are busy, and from there on most do."""
 NEAREST = 1.06
 """One of these is left out if its ratio to another load is less."""

@@ -56,7 +56,7 @@ class Retries:
             raise ValueError(f"patience must be above 0 s; got {self.patience_s:g}")
 
     def pause_s(self, tries: int, chance: random.Random) -> float:
-        """Return the pause after so many tries."""
+        """Return the pause after this many tries."""
         whole_s = min(LONGEST_PAUSE_S, self.backoff_s * 2.0 ** (tries - 1))
         return whole_s * (1.0 - JITTER * chance.random())
 

@@ -30,7 +30,7 @@ class Streamed(NamedTuple):
 async def stream(
     session: aiohttp.ClientSession, model: str, prompt: Sequence[int], tokens: int
 ) -> Streamed:
-    """Ask for exactly so many tokens. Never raises for what the network does."""
+    """Ask for exactly this many tokens. Never raises for what the network does."""
     body = {
         "model": model,
         "prompt": prompt,

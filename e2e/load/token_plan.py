@@ -12,12 +12,12 @@ from load.traces import RateTrace
 
 STEPS = re.compile(r"(\d+)x(\d+(?:\.\d+)?)")
 SPREAD = 0.5
-"""Lengths are uniform within so much of their mean."""
+"""Lengths are uniform within this much of their mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """So many seconds at one rate."""
+    """Seconds at one rate."""
 
     seconds: int
     rate_rps: float

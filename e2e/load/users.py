@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """So many of them, until the duration ends."""
+    """A number of users, until the duration ends."""
 
     count: int
     think_s: float

@@ -55,7 +55,7 @@ class Plan(_Message):
     """Ports of clients that keep their connections, as behind a ClusterIP: each request comes from
     one of them, at random. Empty: all requests share the connections to `port`."""
     in_flight: int = 0
-    """Closed loop: so many requests are always in flight. 0: open loop."""
+    """Closed loop: this many requests are always in flight. 0: open loop."""
 
 
 class Answers(_Message):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 BatchCost = Callable[[int, int], float]
-"""Seconds of a batch of so many items, padded to such a length."""
+"""Seconds of a batch of this many items, padded to such a length."""
 
 
 def finished_s(

@@ -60,9 +60,9 @@ def lasting_knee(device: Device) -> float:
 
 @cache
 def draws(device: Device, scale: Scale) -> list[tuple[float, int]]:
-    """Ideal and seed of a few seconds each, those first whose ideal is like a long run's.
+    """Return the ideal and the seed of short runs, those closest to a long run's ideal first.
 
-    In some draws a few seconds pass at a rate that cannot last; those say nothing.
+    Some draws of a few seconds are answered in time at a rate that cannot last.
     """
     lasting_rps = lasting_knee(device)
     found = [

@@ -146,7 +146,7 @@ COMPLETIONS = "/v1/completions"
 
 
 def completion(tokens: int) -> str:
-    """Return a request for so many tokens."""
+    """Return a request for this many tokens."""
     asked = {"model": "model", "prompt": "Tell me", "max_tokens": tokens, "ignore_eos": True}
     return json.dumps(asked)
 

@@ -39,7 +39,7 @@ class Measured:
     late_p99_s: float = 0.0
     """How late the generator itself began to send: a machine too busy to measure shows here."""
     requested_s: dict[int, float] = field(default_factory=dict)
-    """Seconds from the step to the first request for so many replicas."""
+    """Seconds from the step to the first request for this many replicas."""
     shares: tuple[float, ...] = ()
     """Requests per second of each ready replica late in the step, the busiest first."""
     statuses: tuple[str, ...] = ()

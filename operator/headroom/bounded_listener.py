@@ -43,7 +43,7 @@ def listening(port: int, host: str | None) -> socket.socket:
 
 
 class BoundedListener:
-    """Accepts at most so many connections at a time."""
+    """Accepts at most this many connections at a time."""
 
     def __init__(self, most: int, longest_s: float | None = None) -> None:
         """A connection lasts `longest_s` at most; None is unlimited."""

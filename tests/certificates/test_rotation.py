@@ -27,7 +27,7 @@ NAME = "headroom-gateway.ns.svc"
 
 
 def ca(issued_s: float, name: str = "a") -> Certificate:
-    """A CA that was issued so many seconds before now."""
+    """A CA that was issued this many seconds before now."""
     at_s = NOW_S - issued_s
     return Certificate(fingerprint=name, from_s=at_s - CA_BACKDATED_S, until_s=at_s + CA_S)
 

@@ -17,7 +17,7 @@ from support.service_world import body
 
 
 def template(values: int) -> dict[str, Any]:
-    """Return a pod template of so many values: itself, its spec, a list, and what is in it."""
+    """Return a pod template of this many values: itself, its spec, a list, and what is in it."""
     return {"spec": {"unknown": [{} for _ in range(values - 3)]}}
 
 

@@ -22,7 +22,7 @@ def failed(checks: list[Check]) -> list[str]:
 
 
 def outcome(run: Recording, kind: Outcome, count: int) -> None:
-    """Let so many right answers have ended otherwise."""
+    """Let this many right answers have ended otherwise."""
     assert run.summary is not None
     tallies = [run.summary.tally, run.windows[-1].tally]
     for tally in tallies:

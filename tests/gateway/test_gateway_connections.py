@@ -36,7 +36,7 @@ def many_files() -> Iterator[None]:
 
 @contextmanager
 def held(*counts: tuple[Route, int], sent: bytes = b"") -> Iterator[None]:
-    """Connect so many times, and send this and nothing more."""
+    """Connect this many times, and send this and nothing more."""
     with many_files():
         opened = [
             socket.create_connection(("127.0.0.1", one.port))

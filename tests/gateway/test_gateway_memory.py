@@ -60,7 +60,7 @@ def shipped_bytes() -> int:
 
 @contextmanager
 def attacking(one: Route, count: int, said: Path) -> Iterator[None]:
-    """Hold so many unfinished uploads open."""
+    """Hold this many unfinished uploads open."""
     head = f"POST / HTTP/1.1\\r\\nhost: a\\r\\ncontent-length: {BUFFERED_BYTES}\\r\\n\\r\\n"
     words = [sys.executable, "-m", hostile_client.__name__, str(one.port), "--head", head]
     words += ["--count", str(count), "--body", str(UNFINISHED), "--segment", str(WORST_SEGMENT)]

@@ -78,7 +78,7 @@ async def test_counts_are_read_until_the_gateway_fails(
 
 
 def unread(path: str, port: int, count: int) -> Iterator[socket.socket]:
-    """Ask for a page over so many connections from one other address, and never read it."""
+    """Ask for a page over this many connections from one other address, and never read it."""
     for _ in range(count):
         one = socket.socket()
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

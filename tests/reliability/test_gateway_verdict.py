@@ -12,7 +12,7 @@ CALM = Load((0.02,) * 100, 4.0)
 
 
 def load(answered_s: float, answered: int, lost: int) -> Load:
-    """So many requests answered and lost."""
+    """Requests answered, and requests lost."""
     return Load((answered_s,) * answered + (NEVER_S,) * lost, 4.0, {0: lost} if lost else {})
 
 

@@ -82,7 +82,7 @@ class FleetWorld:
         return self.fleet.plant.advance(times_s, index, until_s)
 
     def scale(self, replicas: int, fleet: Fleet | None = None) -> FleetWorld:
-        """Ask for so many now."""
+        """Ask for this many now."""
         (fleet or self.fleet).scale(replicas, self.now_s)
         return self
 

@@ -23,7 +23,7 @@ from simulator.fakes_plant import poisson
 
 @dataclass(frozen=True)
 class Given:
-    """Arrivals as they are written down, in chunks of so many."""
+    """Arrivals as they are written down, in chunks of this many."""
 
     times_s: Times
     duration_s: float

@@ -41,7 +41,7 @@ def test_percentile_without_requests_is_nan() -> None:
 
 
 def moves(*path: tuple[float, int]) -> list[Move]:
-    """From 4 replicas, to so many at such times."""
+    """From 4 replicas, to this many at such times."""
     found, before = [], 4
     for time_s, after in path:
         found.append(Move(time_s=time_s, before=before, after=after, reason="", message=""))

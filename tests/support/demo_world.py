@@ -101,7 +101,7 @@ def pod_body(
 
 
 def tally(ok: int = 0, latency_s: float = 0.4, **misses: int) -> Tally:
-    """So many right answers of that latency, and misses by outcome."""
+    """Right answers of one latency, and misses by outcome."""
     counted = Tally()
     for outcome, count in ((Outcome.OK, ok), *((Outcome(n), c) for n, c in misses.items())):
         for _ in range(count):

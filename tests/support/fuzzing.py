@@ -18,7 +18,7 @@ SECONDS = float(os.environ.get("FUZZ_S", "0"))
 def fuzz(
     values: SearchStrategy[T], check: Callable[[T], object], *, examples: int, share: float = 1.0
 ) -> None:
-    """Check so many values, and others for a share of the time; the smallest bad one raises."""
+    """Check this many values, and others for a share of the time; the smallest bad one raises."""
 
     @settings(
         max_examples=examples,

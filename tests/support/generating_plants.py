@@ -22,7 +22,7 @@ def requests(
     cached: float = 0.0,
     accepted: float = 1.0,
 ) -> RequestShape:
-    """Return requests whose lengths are independent and vary so much."""
+    """Return requests whose lengths are independent and vary this much."""
     return RequestShape(
         prompt_tokens=prompt,
         computed_tokens=prompt * (1.0 - cached),

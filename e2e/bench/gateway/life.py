@@ -134,7 +134,7 @@ def _patch(service: Service, spec: dict[str, Any]) -> None:
 
 
 def _settle(service: Service, replicas: int) -> None:
-    """Wait until so many are ready and none is coming or going."""
+    """Wait until this many are ready and none is coming or going."""
 
     def settled() -> bool:
         pods = service.pods()

@@ -83,7 +83,7 @@ def manifest(name: str, **options: Any) -> dict[str, Any]:
 
 
 def wait_for_replicas(service: Service, count: int, timeout_s: float) -> None:
-    """Wait until so many are ready and the operator knows it."""
+    """Wait until this many are ready and the operator knows it."""
     service.wait(
         f"{count} replicas ready",
         lambda: _knows(service.status(), count),

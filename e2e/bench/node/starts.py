@@ -74,7 +74,7 @@ def _manifest() -> dict[str, object]:
 
 
 def _add(target: Node, service: Service, count: int) -> list[Start]:
-    """Ask for so many more through the resource, and wait until all of them are ready."""
+    """Ask for this many more through the resource, and wait until all of them are ready."""
     wanted = service.replicas() + count
     time.sleep(SETTLE_S)
     with (

@@ -71,7 +71,7 @@ class Load:
 
 
 def saturate(port: int, in_flight: int, seconds: float = 5.0) -> Load:
-    """Keep so many requests in flight."""
+    """Keep this many requests in flight."""
     plan = Plan(
         port=port,
         segments=(Segment(1.0, seconds),),

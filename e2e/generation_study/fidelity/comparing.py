@@ -30,7 +30,7 @@ PERCENTILE = 0.95
 _ROUNDED_S = 2e-3
 """Times are kept to a microsecond, and thousands of them are summed."""
 PROMISED = 0.1
-"""The plant's percentiles within so much of vLLM's."""
+"""The plant's percentiles within this much of vLLM's."""
 SEEDS = range(5)
 """Draws of the plant's noise; medians are compared."""
 

@@ -39,7 +39,7 @@ class Load:
     share: float
     requests: int = 80
     spread: float = 0.5
-    """Lengths are uniform within so much of their means."""
+    """Lengths are uniform within this much of their means."""
     burst: int = 1
     """Requests that arrive together."""
 

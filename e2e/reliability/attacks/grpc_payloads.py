@@ -124,4 +124,4 @@ PAYLOADS: dict[str, Callable[[int, int], Calls]] = {
         message=request(n, items, raw=True), streams=20, window=0
     ),
 }
-"""By name, for a model with so many numbers per item and so many items per batch."""
+"""By name, for a model with this many numbers per item and this many items per batch."""

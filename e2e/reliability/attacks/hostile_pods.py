@@ -4,8 +4,8 @@ Every page, every model's metadata and every warm-up answer is at its bound. Wha
 from its address. The pods of the victims, in another range of addresses, answer as they should.
 
 All answers are built before the first request: building a page takes as long as parsing it, so that
-the attackers would take the CPU which the operator is measured on. The pages of a kind are so many
-that the operator has forgotten a page's layout when the page comes again.
+the attackers would take the CPU which the operator is measured on. The pages of a kind are this
+many that the operator has forgotten a page's layout when the page comes again.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _BASELINES = TypeAdapter(Baseline)
 
 
 class CrashRuns:
-    """Runs on one cluster, so many side by side; those in `results` are not repeated."""
+    """Runs on one cluster, this many side by side; those in `results` are not repeated."""
 
     def __init__(self, on: SharedCluster, side_by_side: int, results: Results | None) -> None:
         self._on = on

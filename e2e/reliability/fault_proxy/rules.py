@@ -90,7 +90,7 @@ class LoseEvents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayEvents:
-    """Pass each event on so much later, in order."""
+    """Pass each event on this much later, in order."""
 
     seconds: float
 

@@ -31,7 +31,7 @@ def path_of(service: int) -> str:
 
 
 def manifest(service: int, port: int, pods: int) -> Object:
-    """Describe a service of so many pods, which are bound as they are made: no scheduler waits."""
+    """Describe a service of this many pods, bound as they are made: no scheduler waits."""
     name = service_name(service)
     return {
         "apiVersion": "headroom.dev/v1alpha1",

@@ -18,7 +18,7 @@ HEARTBEAT_S, WRITES_PER_S = 60.0, 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """The operator with so many services: while nothing changes, and after a restart."""
+    """The operator with this many services: while nothing changes, and after a restart."""
 
     services: int
     pods: int
@@ -63,7 +63,7 @@ class Size:
 
 
 def turn_s(services: int) -> float:
-    """Return the time in which each of so many services writes its status once."""
+    """Return the time in which each of this many services writes its status once."""
     return max(HEARTBEAT_S, services / WRITES_PER_S)
 
 

@@ -33,7 +33,7 @@ class Wanted:
     watch_s: float = 60.0
 
     def key(self, services: int) -> str:
-        """Name what is measured with so many, however many were there before."""
+        """Name what is measured with this many, however many were there before."""
         return f"{services} of {self.pods}, {self.unrelated} of others, {self.watch_s:g} s"
 
 

@@ -58,7 +58,7 @@ def show(given: argparse.Namespace, console: Console) -> Sequence[Figure]:
 
 
 def calls_per_service_hour(services: int) -> float:
-    """Return how many calls an hour of one of so many services may take; 7100 of two."""
+    """Return how many calls an hour of one of this many services may take; 7100 of two."""
     return CALLS_OF_A_SERVICE + PROCESSES * CALLS_OF_A_PROCESS / services
 
 

@@ -38,7 +38,7 @@ class Figures:
 
     @classmethod
     def of(cls, served: int) -> Figures:
-        """Return those of a server that answered so many one by one, and has none in flight."""
+        """Return those of a server that answered this many one by one, and has none in flight."""
         return cls(
             numbers=dict(
                 zip(

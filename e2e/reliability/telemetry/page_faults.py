@@ -39,7 +39,7 @@ TELLS_NOTHING = frozenset(Fault) - {
 
 
 def page(served: int, model: str = MODEL) -> str:
-    """Expose a server that answered so many requests one by one, and has none in flight."""
+    """Expose a server that answered this many requests one by one, and has none in flight."""
     return Figures.of(served).text(model)
 
 

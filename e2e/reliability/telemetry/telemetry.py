@@ -29,7 +29,7 @@ PART = "telemetry"
 
 
 def run_side_by_side(count: int, workers: int, results: Results | None = None) -> Outcome:
-    """Play the first so many trees in several processes, but those whose outcome is kept."""
+    """Play this many trees in several processes, but those whose outcome is kept."""
     total, left = Outcome(), []
     for start in range(0, count, BLOCK):
         numbers = range(start, min(start + BLOCK, count))

@@ -16,12 +16,12 @@ from reliability.telemetry.telemetry_outcome import Outcome
 from reliability.telemetry.trials import Trial, draw
 
 SEGMENTS = ((8, 1), (4, 4), (3, 4), (3, 4))
-"""Ticks, and how many ways lead on by so many from each state: 64 sequences of 36 s in a tree, in
+"""Ticks, and how many ways lead on by this many from each state: 64 sequences of 36 s in a tree, in
 264 ticks."""
 RESTARTS_ON = 3
 """The way from a state on which the operator restarts first."""
 LATER_EVERY, LATER_S = 16, 1200.0
-"""One sequence in so many trees is followed for 20 minutes."""
+"""One sequence in this many trees is followed for 20 minutes."""
 FORGOTTEN_S = 120.0
 """After what all replicas reported wrongly, the decision is right again: two windows and a hold."""
 

@@ -177,7 +177,7 @@ def _pages(fault: PodFault, text: str) -> str:
 
 
 def page(model: str, *, served: int, waiting: int = 0) -> str:
-    """Expose a server that answered so many requests, one per batch."""
+    """Expose a server that answered this many requests, one per batch."""
     label = f'model="{model}"'
     numbers = {
         f"headroom_requests_received_total{{{label}}}": served + waiting,

@@ -101,7 +101,7 @@ class World:
         return next(((c["status"], c["reason"]) for c in found if c["type"] == kind), ("", ""))
 
     async def serves(self, replicas: int, name: str = "resnet") -> bool:
-        """Return whether so many are desired, ready, and known to the operator as ready."""
+        """Return whether this many are desired, ready, and known to the operator as ready."""
         deployment, service = await self.deployment(name), await self.service(name)
         status = service.get("status", {})
         return bool(

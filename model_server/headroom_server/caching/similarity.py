@@ -25,7 +25,7 @@ DEVIATIONS = 4.0
 CANDIDATES = 64
 """Most vectors that are compared."""
 SHRINKS_BELOW = 4
-"""Half of the room is given back when less than one part in so many is in use."""
+"""Half of the room is given back when less than one part in this many is in use."""
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]
 

@@ -69,7 +69,7 @@ class GenerationEngine(Protocol):
         """The shortest iteration ever, in seconds: no answer comes sooner. 0: none is known."""
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
-        """Check that so many choices of a request may wait, before they are made.
+        """Check that this many choices of a request may wait, before they are made.
 
         Raises:
             RefusedError: they may not.

@@ -46,7 +46,7 @@ class GenerationRequest:
     """Unique in this process, growing with arrival."""
     prompt: tuple[int, ...]
     max_tokens: int
-    """At most so many tokens are generated; prompt and answer fit the context."""
+    """At most this many tokens are generated; prompt and answer fit the context."""
     sampling: Sampling = Sampling()
     stop_tokens: frozenset[int] = frozenset()
     """Generation ends with one of these (the end of sequence unless it is ignored)."""
@@ -54,7 +54,7 @@ class GenerationRequest:
     constraint: tuple[str, str] | None = None
     """Kind and text of what `grammar` was compiled from, for engines that compile it themselves."""
     min_tokens: int = 0
-    """Stop tokens are forbidden before so many; `grammar` includes it."""
+    """Stop tokens are forbidden before this many; `grammar` includes it."""
     priority: int = 5
     """0 (most urgent) to 9."""
     tenant: str = ""

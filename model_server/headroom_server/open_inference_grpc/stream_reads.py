@@ -35,7 +35,7 @@ class OpenStream(Protocol):
 
 
 class StreamReads:
-    """Reads messages in turns of two lines, each with so many bytes."""
+    """Reads messages in turns of two lines, each with this many bytes."""
 
     def __init__(self, most_bytes: int, max_message_bytes: int) -> None:
         self._idle = ReadTurns(SharedBound(most_bytes), max_message_bytes)

@@ -69,7 +69,7 @@ class TenantShares:
         return max(self.level, self._accounts.get(tenant, 0.0))
 
     def serve(self, tenant: str, work: float, tenants: int) -> None:
-        """Charge a request that starts; so many tenants waited, with this one."""
+        """Charge a request that starts; this many tenants waited, with this one."""
         account = self.of(tenant)
         self._accounts[tenant] = account + work
         if account > self.level:

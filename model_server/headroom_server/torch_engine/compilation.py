@@ -87,7 +87,7 @@ def compiled(
 
 
 def admit_programs(count: int) -> None:
-    """Let functions be compiled for so many shapes more.
+    """Let functions be compiled for this many shapes more.
 
     torch counts the programs of a function's code, whichever model compiles it. Its argument
     `recompile_limit` is newer than the oldest torch that is supported.

@@ -35,7 +35,7 @@ class Scraper(Protocol):
     async def scrape(self, url: str, prefix: str, most_bytes: int) -> str:
         """Fetch a page within the scraper's own deadline, or its lines that begin with a prefix.
 
-        Raise `headroom.errors.ScrapeFailed`; PageTooLarge above so many bytes.
+        Raise `headroom.errors.ScrapeFailed`; PageTooLarge above this many bytes.
         """
         ...
 

@@ -80,7 +80,7 @@ def _measured(spec: ServiceSpec, replicas: int) -> float:
 
 
 def _run(spec: ServiceSpec, replicas: int, utilization: float) -> PlantState:
-    """Return the plant after so many Poisson arrivals and their ends."""
+    """Return the plant after this many Poisson arrivals and their ends."""
     rate_rps = utilization * replicas * spec.server.full_rps
     gaps_s = np.random.Generator(np.random.PCG64(1)).exponential(1 / rate_rps, _REQUESTS)
     times_s = np.cumsum(gaps_s)

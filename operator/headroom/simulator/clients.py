@@ -35,7 +35,7 @@ class Clients:
     replica, in place of `Network.connections`: a request takes the idle connection that was used
     last, else opens a new one. None: no limit."""
     connection_requests: int | None = None
-    """A kept connection is closed after so many requests; None: when its replica goes."""
+    """A kept connection is closed after this many requests; None: when its replica goes."""
     connection_idle_s: float | None = None
     """A kept connection is closed after so long without a request; None: never."""
     users: Users | None = None

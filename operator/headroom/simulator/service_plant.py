@@ -31,7 +31,7 @@ class ServicePlant:
 
     @classmethod
     def with_replicas(cls, spec: ServiceSpec, seed: int, duration_s: float, replicas: int) -> Self:
-        """Return a plant with so many replicas, ready from time zero, in rows 0 to replicas - 1."""
+        """Return a plant with this many replicas, ready from time zero, in the first rows."""
         plant = cls(spec, seed, duration_s)
         plant._grow(replicas)
         for _ in range(replicas):
@@ -112,6 +112,6 @@ class ServicePlant:
         return int(self.clients.counts[Count.TRIES])
 
     def _grow(self, rows: int) -> None:
-        """Make room for so many replicas; the lowest rows are given first."""
+        """Make room for this many replicas; the lowest rows are given first."""
         self._free_rows = [*range(rows - 1, self.rows - 1, -1), *self._free_rows]
         self.tables = with_rows(self.tables, rows)

@@ -26,7 +26,7 @@ def found(
     cost: CostModel | None = None,
     feasible: bool = True,
 ) -> ConditionResult:
-    """Return SLOFeasible after so many batches with so many requests at one replica."""
+    """Return SLOFeasible after this many batches with this many requests at one replica."""
     executed = sample("pod-0", 0.0, items, batches=(batches, items, 1.0), cost=cost)
     observation = Observation(now_s=0.0, current=1, samples=(replace(executed, max_batch=stated),))
     tick = TickResult(

@@ -1,4 +1,4 @@
-"""How often a service has its turn among so many, and when."""
+"""How often a service has its turn among this many, and when."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from headroom.scaling.demand.connections import MOST, Connections
 
 
 def binding(connections: int, replicas: int, requests: float, seed: int) -> Connections:
-    """Ten placements of so many equal connections, one window each."""
+    """Ten placements of this many equal connections, one window each."""
     random, learned = np.random.default_rng(seed), Connections()
     for window in range(10):
         bound = random.multinomial(connections, [1 / replicas] * replicas)

@@ -36,7 +36,7 @@ def error_rps(rate_rps: float, window_s: float) -> float:
 
 
 def every_five_minutes(high_s: float) -> Callable[[float], float]:
-    """So many seconds at 400/s, then 200/s, over and over."""
+    """`high_s` seconds at 400/s, then 200/s, over and over."""
     return lambda now_s: 400.0 if now_s % 300.0 < high_s else 200.0
 
 

@@ -289,7 +289,7 @@ def test_gateway_admits_what_is_in_time_and_no_more(
 def test_answers_of_one_token_promise_no_time_between_tokens(
     output_tokens: float, promised: bool
 ) -> None:
-    """A p95 is broken by one answer in twenty: of 1.05 tokens so many at most have a second."""
+    """A p95 is broken by one answer in twenty: of 1.05 tokens this many at most have a second."""
     targets = TokenTargets(
         first_token=Target(percentile=0.95, seconds=1.0),
         output_token=Target(percentile=0.95, seconds=0.02),

@@ -16,7 +16,7 @@ PROMPT = 4000.0
 
 
 def seconds(cost: IterationCost, sequences: float, prompts: float, context: float) -> float:
-    """The mean of iterations of which so many compute a prompt."""
+    """The mean of iterations of which this many compute a prompt."""
     alone = cost.iteration_s(0.0, sequences, sequences * context)
     together = cost.iteration_s(PROMPT, sequences, sequences * context, PROMPT**2 / 2.0)
     return alone + prompts * (together - alone)
@@ -48,7 +48,7 @@ def learned(
 
 
 def errors(cost: IterationCost, found: Estimate, numbers: tuple[float, ...]) -> list[float]:
-    """How far the iterations of so many sequences are from the true ones, as shares."""
+    """How far the iterations of this many sequences are from the true ones, as shares."""
     guess = found.cost(Ratios())
     pairs = [(seconds(one, n, 0.02, 4500.0) for one in (guess, cost)) for n in numbers]
     return [abs(learned_s / true_s - 1.0) for learned_s, true_s in pairs]

@@ -155,7 +155,7 @@ def test_steps_without_drafts_end_the_effect_of_speculation(steps: float, drafts
 
 
 def speculating(requests: float, per_step: float) -> Increase:
-    """Answers of 100 tokens, of which a step gives so many."""
+    """Answers of 100 tokens, of which a step gives this many."""
     one, steps = counted(requests, 1000 * requests), 100 * requests / per_step
     one.added[0, [Count.GENERATED, Count.STEPS]] = 101 * requests, steps
     one.added[0, [Count.DRAFTS, Count.ACCEPTED]] = steps, steps * (per_step - 1)

@@ -45,7 +45,7 @@ def test_output_token_tail_is_within_a_fifth_of_a_simulation(
     rate: float,
     simulated_s: float,
 ) -> None:
-    """The plant with so many fixed replicas, two hours, requests in flight kept level."""
+    """The plant with this many fixed replicas, two hours, requests in flight kept level."""
     shape = requests(prompt, output, prompt_cv=prompt_cv, output_cv=output_cv)
     assert tail_s(cost, shape, rate, output_cv, level) == pytest.approx(simulated_s, rel=0.2)
 

@@ -37,7 +37,7 @@ def page(
     kv: float | None = 100_000.0,
     cached: float | None = None,
 ) -> PodSample:
-    """Return a page of a replica that uses so many tokens."""
+    """Return a page of a replica that uses this many tokens."""
     return replace(
         sample("pod", 0.0, 0.0, running=running),
         generation=GenerationSample(

@@ -117,7 +117,7 @@ def _flapping(tuning: Tuning) -> Service:
 
 
 def _seconds_until(service: Service, replicas: int, *, rate_rps: float) -> float:
-    """Seconds at this rate until no more than so many replicas are left."""
+    """Seconds at this rate until no more than this many replicas are left."""
     service.rate_rps, begun_s = rate_rps, service.now_s
     while service.replicas > replicas:
         assert service.now_s - begun_s < 2000

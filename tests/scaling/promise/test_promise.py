@@ -24,7 +24,7 @@ TICK_S = 2.0
 
 
 def budget(late_share: float, *, ticks: int = 60, steady: bool = True) -> ErrorBudget:
-    """The budget after so many ticks with 20 ended requests each."""
+    """The budget after this many ticks with 20 ended requests each."""
     counted = ErrorBudget()
     for _ in range(ticks):
         outcomes = Outcomes(ended=20.0, late=20.0 * late_share)

@@ -116,7 +116,7 @@ def test_signals_without_a_scrape_are_missing() -> None:
 
 
 def burst(*, before: float, lately: dict[float, float], watched_s: float = 40.0) -> float | None:
-    """Arrivals a second before and in the last so many seconds; scrapes every second."""
+    """Arrivals a second before and in the last seconds; scrapes every second."""
     windows, arrivals, time_s = Windows(), 0.0, 0.0
     pods = (ready_pod("a", created_s=-100.0),)
     while time_s <= watched_s:

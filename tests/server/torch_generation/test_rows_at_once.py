@@ -15,7 +15,7 @@ WIDTH = 40
 
 
 class Allowing:
-    """A grammar that allows these tokens, in so many words."""
+    """A grammar that allows these tokens, in this many words."""
 
     def __init__(self, *tokens: int, words: int = 2) -> None:
         bits = [sum(1 << token % 32 for token in tokens if token // 32 == n) for n in range(words)]

@@ -83,7 +83,7 @@ class World:
 
     @classmethod
     def of(cls, ready: int, *, warming: int = 0, unschedulable: int = 0) -> World:
-        """So many pods of each state, all of them wanted."""
+        """A number of pods of each state, all of them wanted."""
         world = cls(replicas=ready + warming + unschedulable)
         states = (
             [PodState.READY] * ready

@@ -16,7 +16,7 @@ from simulator.autoscalers.fakes_view import World, truth
 
 
 def steps(*parts: tuple[int, float]) -> NDArray[np.float64]:
-    """Arrivals per second: so many seconds at each rate."""
+    """Arrivals per second: this many seconds at each rate."""
     return np.concatenate([np.full(seconds, rate) for seconds, rate in parts])
 
 

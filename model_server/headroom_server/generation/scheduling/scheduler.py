@@ -73,7 +73,7 @@ class Scheduler:
         self._intake.accept(request, now_s)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
-        """Raise RefusedError if so many choices may not wait: before they are made."""
+        """Raise RefusedError if this many choices may not wait: before they are made."""
         self._admission.check_count(tenant, count, batch_class=batch_class)
 
     def cancel(self, key: int, now_s: float) -> Sequence[Delivery]:

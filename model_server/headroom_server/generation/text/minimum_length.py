@@ -1,4 +1,4 @@
-"""An answer of at least so many tokens: the tokens that end it are forbidden before. Pure."""
+"""An answer of at least this many tokens: the tokens that end it are forbidden before. Pure."""
 
 from __future__ import annotations
 

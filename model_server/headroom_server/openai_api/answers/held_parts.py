@@ -51,7 +51,8 @@ class HeldParts:
     def take(self, most: float) -> list[tuple[int, Part]]:
         """Take the oldest parts, merged by choice, and leave the others.
 
-        All parts together have at most so many probabilities, unless the first one alone has more.
+        All parts together have at most this many probabilities, unless the first one alone has
+        more.
         """
         taken: list[tuple[int, Part]] = []
         room = most

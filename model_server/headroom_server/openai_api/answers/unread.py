@@ -47,7 +47,7 @@ class WithheldText:
         self._uncounted = 0
 
     def count(self, index: int, characters: int) -> None:
-        """Count that so many characters of a choice wait now.
+        """Count that this many characters of a choice wait now.
 
         Raises:
             QueueFullError: they are too many.

@@ -76,7 +76,7 @@ class PromptEncoder:
     async def encode(
         self, call: Call, size: int, connection: Connection, tenant: str, *, fresh: bool
     ) -> EncodedCall:
-        """Tokenize prompts and compile the constraint of a request with so many bytes.
+        """Tokenize prompts and compile the constraint of a request with this many bytes.
 
         `fresh`: without a cache of tokens.
 

@@ -46,7 +46,7 @@ class Kernels(NamedTuple):
 
 
 def cuda_kernels(programs: int, device: torch.device) -> Kernels:
-    """Return CUDA's; FlexAttention is compiled once for each of so many shapes."""
+    """Return CUDA's; FlexAttention is compiled once for each of this many shapes."""
     return Kernels(compiled_flex(programs), _CudaRecorder(), lambda: _compute_something(device))
 
 
@@ -55,7 +55,7 @@ def _compute_something(device: torch.device) -> None:
 
 
 def compiled_flex(programs: int, backend: str = "inductor") -> Flex:
-    """Return FlexAttention, compiled at its first call with each of so many shapes."""
+    """Return FlexAttention, compiled at its first call with each of this many shapes."""
     compilation.admit_programs(programs)
     flex: Flex = torch.compile(flex_attention, backend=backend, dynamic=False, fullgraph=True)
     return flex

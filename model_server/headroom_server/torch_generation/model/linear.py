@@ -22,7 +22,7 @@ ROWS_STEP = 16
 of rows and size of weights, 673 MB for 1 to 512 rows of five sizes, and 153 MB with this."""
 
 FEW_ROWS = 16
-"""Up to so many rows the kernel for int8 is faster than converting the weights (75 against 650 us
+"""Up to this many rows the kernel for int8 is faster than converting the weights (75 against 650 us
 for one row of 2816 x 512, 1330 against 780 us for 64)."""
 
 

@@ -58,7 +58,7 @@ class PageSizes:
     """By path, the one that was read last at the end."""
 
     def begin(self, path: str, most: int) -> PageLimit:
-        """Return the limit of the first page of a list, of at most so many objects."""
+        """Return the limit of the first page of a list, of at most this many objects."""
         each = self._each_bytes.get(path, USUAL_BYTES)
         return PageLimit(most, max(1, min(most, PAGE_BYTES // each)))
 

@@ -18,7 +18,7 @@ BUFFERED_BYTES = 64 << 10
 
 
 class Relay:
-    """Accepts at most so many connections, and passes each on to a port of this process."""
+    """Accepts at most this many connections, and passes each on to a port of this process."""
 
     def __init__(self, most: int) -> None:
         self.listener = BoundedListener(most)

@@ -42,7 +42,7 @@ class Api(Protocol):
     """The part of the API that the watch needs."""
 
     async def fetch(self, path: str, most_bytes: int = ...) -> Any:
-        """GET; AnswerTooLarge above so many bytes."""
+        """GET; AnswerTooLarge above this many bytes."""
         ...
 
     def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:

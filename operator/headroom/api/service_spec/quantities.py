@@ -61,7 +61,7 @@ def amount_of(quantity: int | str) -> Decimal:
 
 
 def is_tiny(quantity: int | str) -> bool:
-    """Return whether so few bytes are implausible; 0 requests none."""
+    """Return whether this few bytes are implausible; 0 requests none."""
     return 0 < amount_of(quantity) < AT_LEAST_BYTES
 
 

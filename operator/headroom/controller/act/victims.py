@@ -40,7 +40,7 @@ class Victim:
 def victims(
     pods: Sequence[ObservedPod], samples: Sequence[PodSample], removed: int
 ) -> tuple[Victim, ...]:
-    """Choose the pods that a scale-down by so many should remove, if marks change the choice. Pure.
+    """Choose the pods that a scale-down by this many removes, if marks change the choice. Pure.
 
     None if another client has set costs, or if all ready pods have the same load.
     """

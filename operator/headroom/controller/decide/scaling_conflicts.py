@@ -44,7 +44,7 @@ def check(
     replicas: int,
     now_s: float,
 ) -> ConflictStatus:
-    """Return what other writers do to a workload that has so many replicas requested."""
+    """Return what other writers do to a workload that has this many replicas requested."""
     return ConflictStatus(
         conflict=conflict(
             service,

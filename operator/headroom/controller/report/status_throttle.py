@@ -22,7 +22,7 @@ HEARTBEAT_S = 60.0
 FIGURES_S, FIGURES_MOVED = 15.0, 0.1
 """Figures that moved by more than this share are refreshed after so long."""
 SERVICES_PER_S = 4.0
-"""Many services share the API server: refreshes are at most so many writes a second in total."""
+"""Many services share the API server: refreshes are at most this many writes a second in total."""
 CHANGES_PER_S = 20.0
 """The same for other changes: when ticks are late, metrics become stale by turns, and to write each
 turn would make ticks later still."""

@@ -119,7 +119,7 @@ class PacedRoutes:
         return True
 
     def _has_room(self, namespace: str, more: int) -> bool:
-        """Return whether a namespace may have so many bytes more."""
+        """Return whether a namespace may have this many bytes more."""
         fits = self._room.held_by(namespace) + more <= NAMESPACE_BYTES
         return fits and self._room.fits(namespace, more)
 

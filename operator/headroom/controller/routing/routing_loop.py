@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 GATHERED_S = 0.02
 """Changes within this time are published together."""
 PAUSE = 3.0
-"""A pause of so many times the time that publishing took: it takes as long for one change of one
+"""A pause of this many times the time that publishing took: it takes as long for one change of one
 pod as for all, 38 ms with 1000 services, and any pod may change 20 times a second."""
 ROUND_S = 0.5
 AT_ONCE = 8

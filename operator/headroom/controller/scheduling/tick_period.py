@@ -22,7 +22,7 @@ ahead."""
 
 
 def period_s(tick_s: float, services: int) -> float:
-    """Return the time between two evaluations of one of so many services, at least `tick_s`."""
+    """Return the time between two evaluations of one of this many services, at least `tick_s`."""
     return max(tick_s, math.ceil(services / TICKS_PER_S / STEP_S) * STEP_S)
 
 

@@ -91,7 +91,7 @@ class Ceilings:
         )
 
     def fits_one_more(self, service: InferenceService, workload: Manifest, replicas: int) -> bool:
-        """Whether the operator's limit has room for a replica beyond so many."""
+        """Whether the operator's limit has room for a replica beyond this many."""
         self._begin()
         count = self._count(per_replica(service, template_of(workload)))
         return self._room(service.uid, count) > replicas

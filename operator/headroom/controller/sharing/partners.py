@@ -79,7 +79,7 @@ class Partners:
     def note(
         self, service: InferenceService, decision: Decision, requested: int, ceiling: Ceiling
     ) -> None:
-        """Take in what a pool says of itself after a tick that requests so many replicas."""
+        """Take in what a pool says of itself after a tick that requests this many replicas."""
         pair = decision.pair
         if pair is None:
             self._reports.pop(service.uid, None)

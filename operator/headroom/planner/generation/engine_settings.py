@@ -22,7 +22,7 @@ from headroom.scaling.values.tokens import Binding
 SPECULATION_ACCEPTED = 1.8
 """Tokens per step with a small draft model or prompt lookup on usual text; measure your own."""
 SPECULATION_STEP = 1.25
-"""An iteration that verifies drafts takes so many times as long at small batches."""
+"""An iteration that verifies drafts takes this many times as long at small batches."""
 DRAFTS = 4
 """Draft tokens verified per sequence and step."""
 SMALLEST_CHUNK, LARGEST_CHUNK = 512, 16_384

@@ -130,7 +130,7 @@ def _price_per_million(
 def _missed(
     fleet: GeneratingFleet, arrival_rps: float, replicas: int
 ) -> tuple[tuple[Binding, float, int], ...]:
-    """Return the promises that so many replicas are expected to break, and how many would not.
+    """Return the promises that this many replicas are expected to break, and how many would not.
 
     The decision adds none for what is late by its own length, and learns the rest from misses; a
     plan has none to learn from. Worked: Llama 70B, 5/s of 8000 tokens, p95 within 2.3 s, of which a

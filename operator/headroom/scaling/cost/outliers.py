@@ -17,12 +17,12 @@ twice as long is at least 2 x exp(-0.35) = 1.4 times, 3 times as long at least 2
 DOUBT_DEVIATIONS = 3.0
 """Fewer than for a change suffice to keep the executions of one tick out of the cost."""
 EXTREME, FEWEST_EXTREME = 10.0, 8.0
-"""No replica executes so many times as fast as the others. Worked: the mean of 8 exponential
+"""No replica executes this many times as fast as the others. Worked: the mean of 8 exponential
 executions is a tenth of the expected one or less once in half a million intervals."""
 
 
 def is_far(ratio: float, count: float, cv: float, deviations: float = DEVIATIONS) -> bool:
-    """Whether so few executions suffice to say that a replica has become far slower."""
+    """Whether this few executions suffice to say that a replica has become far slower."""
     if ratio < FAR:
         return False
     return ratio * math.exp(-deviations * math.sqrt(math.log1p(cv * cv / count))) >= FAR_FOR_CERTAIN

@@ -24,7 +24,7 @@ _ALIKE = 1.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """The rate that so many ready replicas carried last, without being saturated; 0 before."""
+    """The rate that this many ready replicas carried last, without being saturated; 0 before."""
 
     ready: int = 0
     rate_rps: float = 0.0
@@ -38,7 +38,7 @@ class Carried:
         return replace(self, missed=True) if away > 0 and not self.missed else self
 
     def enough(self, load: Throughput, away: int) -> int | None:
-        """Return the replicas that carry the arrivals with so many away; None: not known."""
+        """Return the replicas that carry the arrivals with this many away; None: not known."""
         if not self.missed or not self.ready:
             return None
         if load.arrived > _ALIKE * self.rate_rps * load.window_s + load.noise:

@@ -33,11 +33,11 @@ LASTS_S = 900.0
 REMEMBERED_S = 900.0
 _MORE_REPLICAS, _MORE_ANSWERS = 1.5, 1.15
 _NEWEST = 0.1
-"""Weight of a tick in what so many replicas answer."""
+"""Weight of a tick in what this many replicas answer."""
 
 
 class Answered(NamedTuple):
-    """What so many ready replicas answered while latency was over its target."""
+    """What this many ready replicas answered while latency was over its target."""
 
     time_s: float
     rps: float
@@ -114,7 +114,7 @@ class Obstacles:
         return kept
 
     def with_unused(self, now_s: float, idle: int, ready: int) -> Obstacles:
-        """Return the record after a tick that found so many replicas unused by routing."""
+        """Return the record after a tick that found this many replicas unused by routing."""
         if not idle:
             return self
         return replace(

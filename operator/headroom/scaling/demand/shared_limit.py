@@ -29,15 +29,15 @@ HELPS = 0.3
 SOON_S = 60.0
 """Costs may have changed between measurements that are further apart."""
 TICKS = 4
-"""So many ticks at the higher number make a verdict; fewer let growth wait."""
+"""This many ticks at the higher number make a verdict; fewer let growth wait."""
 FIRST_S, LONGEST_S = 900.0, 4 * 3600.0
 """More replicas are tried after so long, and in the same overload each time after twice as long."""
 _NEWEST = 0.25
-"""Weight of a tick in what so many replicas answer."""
+"""Weight of a tick in what this many replicas answer."""
 
 
 class Level(NamedTuple):
-    """What so many saturated replicas answered."""
+    """What this many saturated replicas answered."""
 
     time_s: float
     rps: float

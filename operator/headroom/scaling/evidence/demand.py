@@ -136,7 +136,7 @@ def _judged_by_sequences(load: Throughput, cost: GeneratingCost) -> Throughput:
 
 
 def _concurrency(policy: Policy, cost: ReplicaCost) -> float:
-    """Return how many requests one replica answers in time if so many are always there."""
+    """Return how many requests one replica answers in time if this many are always there."""
     if isinstance(cost, GeneratingCost):
         return cost.concurrency
     if isinstance(cost, CostModel):

@@ -34,7 +34,7 @@ class Rates:
     """What determines the rates, for people, if it is neither the present rate nor an analog."""
 
     def times(self, factor: float) -> Rates:
-        """Return the expectation if so many times the counted requests arrive."""
+        """Return the expectation if this many times the counted requests arrive."""
         if factor == 1.0:
             return self
         return Rates(

@@ -143,7 +143,7 @@ class RateHistory:
         return best
 
     def mean_rps(self, window_s: float) -> float:
-        """Return the mean of the measured rates of the last so many seconds; 0 without any."""
+        """Return the mean of the measured rates of the last `window_s`; 0 without any."""
         if not len(self):
             return 0.0
         first = int(self.times_s.searchsorted(self.times_s[-1] - window_s, side="right"))

@@ -24,7 +24,7 @@ SOON_S = 900.0
 LONGEST_HOLD_S = HOUR_S
 """Longest hold caused by flaps; they are forgotten after the same time."""
 MOST_IN_AN_HOUR = 4
-"""The budget: after so many flaps every replica that arrivals needed is kept for an hour, because
+"""The budget: after this many flaps every replica that arrivals needed is kept for an hour, because
 a load that rises in waves flaps at a higher number each time."""
 EVERY = 1 << 31
 """More replicas than any service has."""

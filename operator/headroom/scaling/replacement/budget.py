@@ -31,7 +31,7 @@ class Budget:
     spent_s: tuple[float, ...] = ()
 
     def left(self, now_s: float, replicas: int) -> int:
-        """Return how many more of so many replicas may be replaced now."""
+        """Return how many more of this many replicas may be replaced now."""
         limits = self.limits
         soon = max(limits.least, int(limits.share * replicas)) - self._within(now_s, SHORT_S)
         later = max(limits.long_least, int(limits.long_share * replicas))

@@ -77,7 +77,7 @@ class Rebalancer:
     wanted: int = 0
     """Replicas that must be ready before an eviction helps; 0: no more than there are."""
     wanted_s: float = float("-inf")
-    """When at least so many were last wanted."""
+    """When at least this many were last wanted."""
     budget: Budget = field(default_factory=lambda: Budget(limits=REBALANCING))
     refused_until_s: float = float("-inf")
     uneven_s: float = float("-inf")
@@ -118,7 +118,7 @@ class Rebalancer:
         return replace(kept, victims=victims, detail=found.detail, begun_s=now.now_s, budget=budget)
 
     def _wanting(self, wanted: int, now: Situation) -> Rebalancer:
-        """Return the record after a tick that wants so many; more that were wanted are kept."""
+        """Return the record after a tick that wants this many; more that were wanted are kept."""
         if wanted < self.wanted and now.now_s - self.wanted_s <= now.kept_s:
             return self
         return replace(self, wanted=wanted, wanted_s=now.now_s)

@@ -17,7 +17,7 @@ LEAST_GAIN, GAIN_SHARE = 0.1, 0.25
 LESS = 0.95
 """Factor on the share of a replica whose requests are late: it is not carried."""
 MOST_MORE, MORE_SHARE = 2, 0.25
-"""Idle replicas to start before an eviction: so many, or this share of the ready ones."""
+"""Idle replicas to start before an eviction: this many, or this share of the ready ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -38,13 +38,13 @@ class RuleInputs:
     start_s: float = 0.0
     """A replica usually starts within it."""
     understated: float = 1.0
-    """So many times the counted requests may arrive: a removal must leave enough for them."""
+    """This many times the counted requests may arrive: a removal must leave enough for them."""
     full_batches_only: bool = False
     """Whether no smaller batch was ever seen: what the rate needs is known for full ones only."""
     settled: bool = True
     """Whether the ready replicas have served for a window."""
     parallel_requests: int | None = None
-    """A replica executes so many at once, as its server says; None if unknown."""
+    """A replica executes this many at once, as its server says; None if unknown."""
 
     @property
     def reachable(self) -> bool:

@@ -24,8 +24,8 @@ def remember(
 ) -> State:
     """Enter this tick into the stabilization windows; a tick without fresh metrics leaves a gap.
 
-    What was needed by stale ones is held like any other need: replicas were requested for it, and
-    those that a pod of a few seconds' silence asked for would go as soon as it answers.
+    What stale metrics required is held too: replicas were requested for it, and those requested
+    while a pod was silent for a few seconds would otherwise be removed as soon as it answers.
     """
     if signals.freshness is Freshness.MISSING or not results.known:
         return state

@@ -25,7 +25,7 @@ from headroom.scaling.windows.by_replica import arrivals_of, outcomes_of
 ENOUGH = 0.95
 """Share of what carries the arrivals: a number that is exceeded by less is not rounded up."""
 HIDDEN = 1.1
-"""Arrivals up to so many times the answers do not exceed what the replicas serve."""
+"""Arrivals up to this many times the answers do not exceed what the replicas serve."""
 
 
 def is_disturbed(policy: Policy, state: State, now_s: float) -> bool:

@@ -13,7 +13,7 @@ status may write anything into a checkpoint."""
 
 
 def short(value: float, digits: int = 9) -> float:
-    """Return the number with so many significant digits."""
+    """Return the number with this many significant digits."""
     return float(f"{value:.{digits}g}")
 
 
@@ -34,7 +34,7 @@ def numbers_of(checkpoint: Checkpoint, key: str) -> list[float]:
 
 
 def groups_of(checkpoint: Checkpoint, key: str, size: int, most: int) -> list[tuple[float, ...]]:
-    """Return at most so many groups of `size` numbers; none if the key is missing.
+    """Return at most this many groups of `size` numbers; none if the key is missing.
 
     Raise ValueError for anything else.
     """

@@ -24,7 +24,7 @@ from headroom.scaling.values.observation import CostModel, Observation, PodSampl
 from headroom.scaling.values.replica_defect import LeftOut
 
 BATCHES, ITERATION_S = 3.0, 2.0
-"""So many full batches a page may stay the same, as executions vary, or so long an iteration."""
+"""This many full batches a page may stay the same, as executions vary, or so long an iteration."""
 NAMED_S = 10.0
 """Until then it may be an execution that takes long."""
 REAL_S = 600.0
@@ -32,7 +32,7 @@ REAL_S = 600.0
 FEWEST_ARRIVALS = 3.0
 """After a single execution that took long, one or two requests have come."""
 PROOFS, PROVED_S = 3, 600.0
-"""So many repeated pages within this time show that pages are written now and then."""
+"""This many repeated pages within this time show that pages are written now and then."""
 SOONER = 0.6
 """Two changes within this share of the usual time: pages are not written now and then."""
 LONGER, MOST_WRITTEN_S = 1.5, 30.0

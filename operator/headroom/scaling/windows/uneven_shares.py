@@ -128,7 +128,7 @@ def _read_window(
     window_s: float,
     every: Vector,
 ) -> _Window | None:
-    """Compare the replicas of one window, `every` of which had so many requests; None below two."""
+    """Compare the replicas of one window, which had `every` requests; None below two."""
     known, places = _settled(windows, ready, window_s)
     if len(known) < 2:
         return None

@@ -42,7 +42,7 @@ def run_s(p: TokenState, row: int, steps: int) -> float:
 
 @compiled
 def steps_within(p: TokenState, row: int, seconds: float) -> int:
-    """Return how many iterations of a run of decodes end within so many seconds."""
+    """Return how many iterations of a run of decodes end within this many seconds."""
     r = p.rows[row]
     decoding, slope = r[Row.DECODING], p.cost[Cost.CONTEXT]
     square = slope * decoding / 2.0

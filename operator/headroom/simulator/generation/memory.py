@@ -53,7 +53,7 @@ def _leave(p: TokenState, row: int, unit: int) -> None:
 
 @compiled
 def take(p: TokenState, row: int, blocks: int) -> None:
-    """Use so many more blocks, which must be free; evicts units."""
+    """Use this many more blocks, which must be free; evicts units."""
     p.rows[row, Row.USED] += blocks
     while p.rows[row, Row.USED] + p.rows[row, Row.CACHED] > p.whole[Plant.BLOCKS]:
         oldest = p.rows[row, Row.OLDEST]
@@ -122,7 +122,7 @@ def publish(p: TokenState, row: int, request: int) -> None:
 
 @compiled
 def release(p: TokenState, row: int, request: int, tokens: int) -> None:
-    """Free the blocks of a request with so many tokens; its last units are evicted first."""
+    """Free the blocks of a request with this many tokens; its last units are evicted first."""
     unit_blocks = p.whole[Plant.UNIT]
     p.rows[row, Row.USED] -= (
         blocks_of(p, tokens) - p.requests[request, Request.SHARED] * unit_blocks

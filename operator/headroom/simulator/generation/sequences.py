@@ -89,7 +89,7 @@ def end_decoding(p: TokenState, row: int, place: int) -> int:
 
 @compiled
 def growth(p: TokenState, row: int, steps: int) -> int:
-    """Return the blocks that decoding sequences need for so many further steps.
+    """Return the blocks that decoding sequences need for this many further steps.
 
     A sequence needs one whenever its context is 1 above a multiple of the block.
     """

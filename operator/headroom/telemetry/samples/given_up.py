@@ -30,7 +30,7 @@ class GivenUp:
 
     @classmethod
     def of(cls, reading: Reading, before: GivenUp | None, ended: float) -> GivenUp:
-        """Return it after a page on which so many requests have ended with an answer."""
+        """Return it after a page on which this many requests have ended with an answer."""
         in_flight = reading.in_flight
         if in_flight is None and reading.waiting is not None and reading.running is not None:
             in_flight = reading.waiting + reading.running

@@ -97,7 +97,7 @@ class Admission:
             self.due_within_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
-        """Raise what a client gets if so many further choices may not wait together."""
+        """Raise what a client gets if this many further choices may not wait together."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
         lines = first, second, third = self._state.lines

@@ -54,7 +54,7 @@ class Forecast(NamedTuple):
 
 
 def ahead_of(sequence: LiveSequence, state: SchedulerState, *, exact: bool) -> Ahead:
-    """Return what is served before a sequence; not exact: at most so much, without a search."""
+    """Return what is served before a sequence; not exact: at most this much, without a search."""
     cost, apart = state.cost, state.long_apart
     work_s = sum(
         cost.prompt_s(one.remaining, one.computed)
@@ -127,7 +127,7 @@ def backlog_s(lines: Sequence[WaitingLine], state: SchedulerState) -> float:
 def _wait(
     base_s: float, share: float, ahead: Ahead, own_s: float, tokens: int, state: SchedulerState
 ) -> tuple[float, float]:
-    """Return how long a sequence of so many tokens waits, and how long an iteration takes then."""
+    """Return the wait of a sequence of this many tokens, and the time of an iteration then."""
     work_s = ahead.work_s + own_s
     iteration_s = base_s / (1.0 - share) if work_s > base_s else base_s + work_s
     finish_s = iteration_s * state.lengths.expected() / max(1, state.running)
@@ -150,7 +150,7 @@ def _share(
 
 
 def _finishes_for_memory(tokens: int, ahead: Ahead, state: SchedulerState) -> float:
-    """Return how many answers must end before memory is left for so many tokens."""
+    """Return how many answers must end before memory is left for this many tokens."""
     pool, size = state.memory.pool, state.memory.block_tokens
     if not state.running:
         return 0.0

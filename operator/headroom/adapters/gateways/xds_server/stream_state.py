@@ -37,7 +37,7 @@ class Delta:
         return bool(self.changed or self.removed)
 
     def parts(self, at_once: int) -> Iterator[Delta]:
-        """Yield deltas of at most so many changes each; removals go with the first."""
+        """Yield deltas of at most this many changes each; removals go with the first."""
         for begin in range(0, max(len(self.changed), 1 if self.removed else 0), at_once):
             yield Delta(
                 changed=self.changed[begin : begin + at_once],

@@ -60,7 +60,7 @@ class ObservedPod:
 def observe(
     raw: Sequence[_RawPod], *, now_s: float, warmup_timeout_s: float, replicas: int
 ) -> tuple[ObservedPod, ...]:
-    """Classify the pods of a workload that has so many requested replicas.
+    """Classify the pods of a workload that has this many requested replicas.
 
     A pod that failed (evicted, preempted) stays as a record after its ReplicaSet has put another in
     its place. It counts only while a replica is missing in its place.

@@ -16,7 +16,7 @@ MOST_VALUES = 8192
 
 
 def pruned(manifest: Manifest) -> Manifest:
-    """Return the object with at most so many values in each part; a smaller one is the same."""
+    """Return the object with at most this many values in each part; a smaller one is the same."""
     return {name: _Budget(MOST_VALUES).copied(part) for name, part in manifest.items()}
 
 

@@ -29,7 +29,7 @@ MOST = 32
 """Services of one LIST: a hundred pods are some 0.5 MB, and 3 ms to read."""
 
 Upcoming = Callable[[float], Iterable[tuple[float, str]]]
-"""Gives who is due within so many seconds, or is being evaluated: since when on the event loop's
+"""Gives who is due within this many seconds, or is being evaluated: since when on the event loop's
 clock, and the UID, in the order in which they are due."""
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from headroom.scaling.mathematics.arrays import Vector
 
 CONTRADICTED = 4.0
-"""So many times the expected requests in a bucket, and the model does not know where they are."""
+"""This many times the expected requests in a bucket, and the model does not know where they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ WAITING_SHARE = 0.5
 
 @lru_cache(maxsize=1024)
 def most_in_flight(fleet: GeneratingFleet, replicas: int) -> int:
-    """Return the number per replica where so many are ready, at least 2."""
+    """Return the number per replica where this many are ready, at least 2."""
     replica, rate_rps = fleet.capacity.replica, fleet.capacity_rps(fleet.target_s, replicas)
     occupancy = occupancy_of(replica.work, rate_rps)
     if occupancy is None:

@@ -28,7 +28,7 @@ def fleet_of(
     """Return the serving model; the same inputs give the same object, with what it computed.
 
     A replica that is added begins with an empty prefix cache, so with one more than are ready the
-    share of cached tokens is taken as lower by one part in so many.
+    share of cached tokens is taken as lower by one part in this many.
     """
     capacity, shape = _capacity(inputs, targets, routing), inputs.shape
     cached = shape.prompt_tokens - shape.computed_tokens

@@ -99,7 +99,7 @@ class Surge:
         return min(MOST_DRAIN_S, max(LEAST_DRAIN_S, DRAIN_SHARE * self.start_s))
 
     def replicas(self, capacity_rps: float, *, sees_load: bool) -> int:
-        """Return the replicas, where each carries so much; 0 while no queue is to come."""
+        """Return the replicas, where each carries this much; 0 while no queue is to come."""
         if self.queue < 1.0 or capacity_rps <= 0.0:
             return 0
         if self.rejected:

@@ -181,7 +181,7 @@ def _minimum(
 
 
 def _by_logarithm(times: float) -> float:
-    """Return the weight with which a part so many times its usual ratio deviates by the logarithm.
+    """Return the weight of the logarithmic deviation of a part this many times its usual ratio.
 
     Engines exist that are nothing like the measured ones, so what is far off must not outweigh
     thousands of iterations. Worked: 190 times the usual are 5.2 of its error's units, not 189.

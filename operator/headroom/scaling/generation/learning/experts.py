@@ -29,7 +29,7 @@ def touched(shares: Vector, sequences: Vector, prompt_share: Vector) -> Vector:
 
 
 def prompt_iterations(prompts: float) -> float:
-    """Return the share of iterations that compute a prompt, where so many fall on each."""
+    """Return the share of iterations that compute a prompt, where this many fall on each."""
     return -math.expm1(-max(0.0, prompts))
 
 

@@ -28,15 +28,15 @@ HALF_LIFE_S = 1800.0
 """Half-life of a bin, in time during which it is refreshed."""
 BIN_FACTOR = 1.5
 PRIOR_ITERATIONS = 2000.0
-"""Weight of a stated cost: that of so many iterations, half a minute of work."""
+"""Weight of a stated cost: that of this many iterations, half a minute of work."""
 LEAST_ITERATIONS = 5.0
 """Fewer in an interval are not an average."""
 OUTLIER_FACTOR = 5.0
-"""An interval so many times slower than expected is a hang or a compilation, unless all have been
+"""An interval this many times slower than expected is a hang or a compilation, unless all have been
 for RECENT_S: then it is another engine."""
 CHANGED = 1.15
-"""The recent iterations take so many times as long as expected, or as short: the engine is another
-one, and what was learned counts for little against what is seen now."""
+"""The recent iterations take this many times as long as expected, or as short: the engine is
+another one, and what was learned counts for little against what is seen now."""
 RECENT_S = 60.0
 
 

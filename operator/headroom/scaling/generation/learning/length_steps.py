@@ -32,12 +32,12 @@ def beyond_chance(difference: float, chance: float) -> float:
 
 
 def by_chance(mean: float, cv: float, requests: float) -> float:
-    """Return how far the mean of so many requests is from the true one by chance."""
+    """Return how far the mean of this many requests is from the true one by chance."""
     return DEVIATIONS * max(LEAST_CV, cv) * mean / math.sqrt(requests)
 
 
 def enough(requests: float, cv: float) -> bool:
-    """Whether so many requests in seconds are a mean."""
+    """Whether this many requests in seconds are a mean."""
     return requests >= LEAST_QUICK * (1.0 + cv * cv)
 
 

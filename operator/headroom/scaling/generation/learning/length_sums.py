@@ -33,7 +33,7 @@ def sums_of(increase: Increase, total: Vector, grid: Grid) -> list[float]:
 
 
 def faded(before: Sums, added: Sequence[float], constants: float) -> Sums:
-    """Return the sums after so many time constants, with what was added."""
+    """Return the sums after this many time constants, with what was added."""
     fade = math.exp(-constants)
     return tuple([fade * old + new for old, new in zip(before, added, strict=True)])
 

@@ -56,7 +56,7 @@ class Inputs:
 
 
 def scaled(cost: IterationCost, factor: float) -> IterationCost:
-    """Return the cost of an engine that takes so many times as long."""
+    """Return the cost of an engine that takes this many times as long."""
     return replace(
         cost,
         fixed_s=factor * cost.fixed_s,

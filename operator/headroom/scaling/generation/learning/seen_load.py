@@ -30,7 +30,7 @@ class SeenLoad:
         return self.share >= ENOUGH
 
     def observe(self, share: float, in_flight: float) -> SeenLoad:
-        """Return the highest load after a replica got this share, with so many in flight."""
+        """Return the highest load after a replica got this share, with this many in flight."""
         highest = max(min(1.0, share), self.share)
         if highest == self.share and in_flight <= self.in_flight:
             return self

@@ -26,7 +26,8 @@ QUEUED_S = 5.0
 RELEASED_S = 60.0
 """A queue at the prefill pool is passed on within about this time once it has enough replicas."""
 LEAST_REQUESTS = 50.0
-"""Below so many requests on either side nothing is known: a share of 20 has an error of a fifth."""
+"""Below this many requests on either side nothing is known: a share of 20 has an error of a
+fifth."""
 LEAST, MOST = 0.05, 20.0
 """Outside of them the two pools do not serve the same requests."""
 

@@ -14,9 +14,9 @@ PRECISION = 5e-4
 STEPS = 26
 """Halvings at most: below that share of the rate of a busy engine nothing is carried."""
 POOLS = (1, 2, 4, 8, 16, 32, 64)
-"""Capacities are computed for so many replicas; between them, for the fewer."""
+"""Capacities are computed for this many replicas; between them, for the fewer."""
 OWN_SHARE, LEAST_LOAD = 0.75, 0.4
-"""Where an idle replica already uses so much of a promise, a first token that is late is mostly
+"""Where an idle replica already uses this much of a promise, a first token that is late is mostly
 late by its own length: replicas are not added beyond this load for the rest. If they do help, the
 learned margin finds it. Worked: prompts that take 2.7 s of 3 s at p95 would need 16 % of load."""
 
@@ -60,7 +60,7 @@ class Capacity:
         )
 
     def rps(self, ratio: float, replicas: int) -> float:
-        """Return the rate that each of so many replicas carries within every bound.
+        """Return the rate that each of this many replicas carries within every bound.
 
         Promises at `ratio` of their targets; one that is infeasible is left out.
         """
@@ -72,7 +72,7 @@ class Capacity:
         return known
 
     def by_bound(self, replicas: int) -> dict[Binding, float]:
-        """Return the rate of each of so many replicas within every bound alone."""
+        """Return the rate of each of this many replicas within every bound alone."""
         pool = self._pool(replicas)
         known = self._bounds.get(pool)
         if known is None:

@@ -41,7 +41,7 @@ def output_token_s(
     level: float = 1.0,
     iteration_tokens: int | None = None,
 ) -> float:
-    """Return the percentile in seconds per iteration, at one of so many level replicas.
+    """Return the percentile in seconds per iteration, at one of this many level replicas.
 
     At most the longest iteration, where it is known how many tokens one may compute.
     """

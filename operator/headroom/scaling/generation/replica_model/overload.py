@@ -31,7 +31,7 @@ FEW_LATE = 0.97
 
 
 def most_in_memory(work: Work, tokens: float, percentile: float) -> int:
-    """Return how many sequences hold at most so many tokens at this percentile.
+    """Return how many sequences hold at most this many tokens at this percentile.
 
     N contexts of c +- v tokens: N c + z v sqrt(N). Worked: 4373 +- 4074 tokens each in 123,500 at
     p95: 21 sequences; of 28, which fit on average, memory is nearly full two thirds of the time.
@@ -79,7 +79,7 @@ def most_in_time(
 def rate_and_share_in_time(
     work: Work, sequences: int, target_s: float, output_cv: float, level: float = 1.0
 ) -> tuple[float, float]:
-    """Return the answers per second of so many sequences, and their share within the target."""
+    """Return the answers per second of this many sequences, and their share within the target."""
     fixed_s = work.iteration_fixed_s(1.0 + sequences, sequences * work.chunks / work.steps)
     step_s = fixed_s + work.slope_s * sequences
     answers_rps = sequences / (work.steps * step_s + work.prompt_s * sequences)

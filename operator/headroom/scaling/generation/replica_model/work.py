@@ -70,8 +70,9 @@ class Work:
     def iteration_fixed_s(self, sequences: float, prompts: float = 0.0) -> float:
         """Return the fixed time of an iteration: a, and the experts read.
 
-        n sequences touch 1 - (1 - k/E)^n of the experts, a prompt all; so many prompts are computed
-        per iteration. Worked: 8 of 128, 20 sequences: 72 %; with a prompt in every tenth: 75 %.
+        n sequences touch 1 - (1 - k/E)^n of the experts, a prompt all; this many prompts are
+        computed per iteration. Worked: 8 of 128, 20 sequences: 72 %; with a prompt in every tenth:
+        75 %.
         """
         if self.experts_s <= 0.0:
             return self.fixed_s
