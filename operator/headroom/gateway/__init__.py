@@ -1,6 +1,6 @@
 """Envoy's configuration from services and warm replicas. Pure.
 
-- values: values, type_urls; the whole: snapshot; how Envoy starts: bootstrap/
+- values: values, type_urls; the whole: built_routes, snapshot; how Envoy starts: bootstrap/
 - a service's port: listeners, routes, model_routes, client_headers, request_deadlines,
   request_bodies, local_replies, access_counts
 - its replicas: clusters, endpoints, retries

@@ -6,22 +6,12 @@ gateways already have.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from headroom.gateway import (
-    client_tokens,
-    clusters,
-    endpoints,
-    key_sets,
-    listeners,
-    runtime,
-    tenant_in_flight,
-)
-from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME, Json
+from headroom.gateway import client_tokens, key_sets, runtime, tenant_in_flight
+from headroom.gateway.built_routes import BuiltEndpoints, BuiltRoute, Resource, build, resource
+from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME
 from headroom.gateway.values import Endpoint, Route, is_kept
 
 KINDS = {
@@ -32,16 +22,6 @@ KINDS = {
 }
 SEND_ORDER = tuple(KINDS)
 """Clusters before listeners, so that a listener refers only to known clusters."""
-ROUTES_KEPT = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One resource with its version."""
-
-    version: str
-    body: bytes
-    """JSON with the type URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +46,7 @@ class Snapshot:
 
 
 def snapshot(
-    routes: Iterable[Route],
+    routes: Iterable[Route | BuiltRoute],
     replicas: Mapping[str, Iterable[Endpoint]],
     in_flight: Mapping[str, int],
     gateways: Iterable[str] = (),
@@ -74,45 +54,50 @@ def snapshot(
     *,
     kept: frozenset[str] = frozenset(),
     kept_listeners: Iterable[str] = (),
+    assigned: BuiltEndpoints | None = None,
 ) -> Snapshot:
     """Build the snapshot from routes, and warm replicas and in-flight bounds by route key.
 
     `busy` has the number of requests that keeps all replicas of a route busy, if known;
-    `kept_listeners` are those of `kept` routes whose names are known.
+    `kept_listeners` are those of `kept` routes whose names are known. What is built already, and
+    the endpoints `assigned` before, are not built again.
     """
-    routes = tuple(routes)
-    bounds = dict(in_flight) | tenant_in_flight.bounds(routes, in_flight, busy or {})
+    known = [one if isinstance(one, BuiltRoute) else build(one) for one in routes]
+    all_routes = [one.route for one in known]
+    assigned = BuiltEndpoints() if assigned is None else assigned
+    bounds = dict(in_flight) | tenant_in_flight.bounds(all_routes, in_flight, busy or {})
     listener_resources: dict[str, Resource] = {}
     cluster_resources: dict[str, Resource] = {}
     endpoint_resources: dict[str, Resource] = {}
     leads_to: dict[str, frozenset[str]] = {}
     failed: dict[str, str] = {}
-    for route in routes:
-        try:
-            listeners_of, clusters_of = _listeners(route), _clusters(route)
-            endpoints_of = _endpoints(route, frozenset(replicas.get(route.key, ())))
-        except Exception as error:  # noqa: BLE001  (whatever it is, the others are routed)
-            failed[route.key] = f"{type(error).__name__}: {error}"
+    for one in known:
+        key = one.route.key
+        if one.error:
+            failed[key] = one.error
             continue
-        listener_resources |= listeners_of
-        cluster_resources |= clusters_of
+        try:
+            endpoints_of = assigned.of(one.route, frozenset(replicas.get(key, ())))
+        except Exception as error:  # noqa: BLE001  (whatever it is, the others are routed)
+            failed[key] = f"{type(error).__name__}: {error}"
+            continue
+        listener_resources |= one.listeners
+        cluster_resources |= one.clusters
         endpoint_resources |= endpoints_of
-        leads_to |= dict.fromkeys(listeners_of, route.leads_to)
-    if any(client_tokens.fetches(route) for route in routes):
-        listener_resources[key_sets.NAME] = _resource(key_sets.listener())
-        cluster_resources[key_sets.NAME] = _resource(key_sets.cluster())
+        leads_to |= dict.fromkeys(one.listeners, one.route.leads_to)
+    keys = [route.key for route in all_routes]
+    assigned.keep(keys)
+    if any(client_tokens.fetches(route) for route in all_routes):
+        listener_resources[key_sets.NAME] = resource(key_sets.listener())
+        cluster_resources[key_sets.NAME] = resource(key_sets.cluster())
     return Snapshot(
         {
             "clusters": cluster_resources,
             "endpoints": endpoint_resources,
             "listeners": listener_resources,
             "runtime": {
-                runtime.LAYER: _resource(
-                    runtime.build(
-                        bounds,
-                        gateways,
-                        sorted({*kept_listeners, *(route.key for route in routes)}),
-                    )
+                runtime.LAYER: resource(
+                    runtime.build(bounds, gateways, sorted({*kept_listeners, *keys}))
                 )
             },
         },
@@ -120,39 +105,3 @@ def snapshot(
         kept,
         {name: leads & endpoint_resources.keys() for name, leads in leads_to.items()},
     )
-
-
-def configured_bytes(route: Route) -> int:
-    """Return the bytes of a route's listeners and clusters; 0 for one that cannot be built."""
-    try:
-        built = [*_listeners(route).values(), *_clusters(route).values()]
-    except Exception:  # noqa: BLE001  (`snapshot` says why)
-        return 0
-    return sum(len(one.body) for one in built)
-
-
-@lru_cache(maxsize=ROUTES_KEPT)
-def _listeners(route: Route) -> Mapping[str, Resource]:
-    """Cached: a route changes only with its resource, replicas change often but few at once."""
-    return {listener["name"]: _resource(listener) for listener in listeners.build(route)}
-
-
-@lru_cache(maxsize=ROUTES_KEPT)
-def _clusters(route: Route) -> Mapping[str, Resource]:
-    built = [
-        *clusters.build(route),
-        *tenant_in_flight.clusters(route),
-        *client_tokens.clusters(route),
-    ]
-    return {cluster["name"]: _resource(cluster) for cluster in built}
-
-
-@lru_cache(maxsize=ROUTES_KEPT)
-def _endpoints(route: Route, replicas: frozenset[Endpoint]) -> Mapping[str, Resource]:
-    return {one["cluster_name"]: _resource(one) for one in endpoints.build(route, replicas)}
-
-
-def _resource(value: Json) -> Resource:
-    # Text that is no Unicode fails here, for its route alone, and not for all at the gateways.
-    body = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    return Resource(hashlib.sha256(body).hexdigest()[:16], body)

@@ -7,6 +7,10 @@ within those seconds is bounded in sum, and a namespace changes as much as is fr
 exceeds it stays as it was, and follows later. Its replicas always follow at once.
 
 What is here when an operator begins to lead is no change: the gateways have it.
+
+A configuration is built to know its size, and kept where it is published. A namespace whose next
+service has no room, or no turn, is built no further: a thousand of the largest take 10 s and
+200 MB.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from typing import NamedTuple
 
 from headroom.fair_share import FairShare
 from headroom.gateway import Route
+from headroom.gateway.built_routes import BuiltRoute
 
 APART_S = 1.0
 """Least time between two published versions of a service."""
@@ -42,18 +47,42 @@ LEFT_OUT = (
 class PublishedRoutes(NamedTuple):
     """What is published now."""
 
-    routes: Sequence[Route]
+    built: Sequence[BuiltRoute]
     late: Collection[str]
     """Keys of routes that are published later for the first time: gateways keep what they have."""
     left_out: Mapping[str, str]
     """Why a route is not published as it is, by key: not before another one is smaller."""
 
+    @property
+    def routes(self) -> Sequence[Route]:
+        """What is published, without what is built of it."""
+        return [one.route for one in self.built]
 
-@dataclass(frozen=True, slots=True)
-class _Published:
-    route: Route
+
+class _Published(NamedTuple):
+    built: BuiltRoute
     size: int
     at_s: float
+
+
+class _Sized(NamedTuple):
+    """A route that was built and not published."""
+
+    route: Route
+    size: int
+
+
+@dataclass(slots=True)
+class _Round:
+    """What was found in one round over all routes."""
+
+    full: set[str] = field(default_factory=set)
+    """Namespaces without room for a further service."""
+    late: set[str] = field(default_factory=set)
+    """Namespaces that have no turn for a further service now."""
+    left_out: list[str] = field(default_factory=list)
+    sized: dict[str, _Sized] = field(default_factory=dict)
+    """By key: so that it is not built each time to know its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +94,16 @@ class _Change:
 
 @dataclass(slots=True)
 class PacedRoutes:
-    """The routes as they were published; `size_of` returns the bytes of a configuration."""
+    """The routes as they were published."""
 
-    size_of: Callable[[Route], int]
+    build: Callable[[Route], BuiltRoute]
     _published: dict[str, _Published] = field(default_factory=dict)
     _room: FairShare = field(default_factory=lambda: FairShare(MOST_BYTES))
     """The bytes of all published routes, by namespace."""
     _changes: deque[_Change] = field(default_factory=deque)
     _share: FairShare = field(default_factory=lambda: FairShare(CHANGED_BYTES))
+    _round: _Round = field(default_factory=_Round)
+    """The last one."""
     _begun: bool = False
 
     def publish(
@@ -85,38 +116,60 @@ class PacedRoutes:
         wanted = {route.key: route for route in routes}
         for key in [key for key in self._published if key not in wanted and not kept(key)]:
             self._forget(key)
-        left_out = {
-            route.key: LEFT_OUT for route in wanted.values() if not self._follow(route, now_s)
-        }
+        before, self._round = self._round, _Round()
+        for route in wanted.values():
+            self._follow(route, now_s, before.sized.get(route.key))
         self._begun = True
+        left_out = dict.fromkeys(self._round.left_out, LEFT_OUT)
         return PublishedRoutes(
-            routes=[self._published[key].route for key in wanted if key in self._published],
+            built=[self._published[key].built for key in wanted if key in self._published],
             late=[key for key in wanted if key not in self._published and key not in left_out],
             left_out=left_out,
         )
 
-    def _follow(self, route: Route, now_s: float) -> bool:
-        """Take a route over now or later; return whether its namespace has room for it."""
-        known = self._published.get(route.key)
-        if known is not None:
-            if known.route == route:
-                return True
-            soon = 0.0 <= now_s - known.at_s < APART_S
-            if soon or not self._share.fits(route.namespace, known.size):
-                return True  # later; the new one is not even built
-        namespace, size = route.namespace, self.size_of(route)
+    def _follow(self, route: Route, now_s: float, sized: _Sized | None) -> None:
+        """Take a route over, now or in a later round."""
+        key, namespace, found = route.key, route.namespace, self._round
+        known = self._published.get(key)
+        if known is None:
+            if namespace in found.full:
+                found.left_out.append(key)
+            if namespace in found.full or namespace in found.late:
+                return
+        elif known.built.route == route or not self._may_change(known, now_s):
+            return
+        if sized is None or sized.route != route:
+            built = self.build(route)
+            sized = _Sized(route, built.size)
+        else:
+            built = None
         before = 0 if known is None else known.size
-        if size > before and not self._has_room(namespace, size - before):
-            return False
+        if sized.size > before and not self._has_room(namespace, sized.size - before):
+            found.left_out.append(key)
+            found.sized[key] = sized
+            if known is None:
+                found.full.add(namespace)
+        elif self._begun and not self._share.fits(namespace, sized.size):
+            found.sized[key] = sized
+            if known is None:
+                found.late.add(namespace)
+        else:
+            self._take(built or self.build(route), now_s)
+
+    def _may_change(self, known: _Published, now_s: float) -> bool:
+        """Whether a further version of a service may be built now."""
+        soon = 0.0 <= now_s - known.at_s < APART_S
+        return not soon and self._share.fits(known.built.route.namespace, known.size)
+
+    def _take(self, built: BuiltRoute, now_s: float) -> None:
+        """Publish a route, or a new version of it."""
+        key, namespace, size = built.route.key, built.route.namespace, built.size
         if self._begun:
-            if not self._share.fits(namespace, size):
-                return True
             self._share.take(namespace, size)
             self._changes.append(_Change(now_s, namespace, size))
-        self._forget(route.key)
-        self._published[route.key] = _Published(route, size, now_s)
+        self._forget(key)
+        self._published[key] = _Published(built, size, now_s)
         self._room.take(namespace, size)
-        return True
 
     def _has_room(self, namespace: str, more: int) -> bool:
         """Return whether a namespace may have this many bytes more."""
@@ -126,4 +179,4 @@ class PacedRoutes:
     def _forget(self, key: str) -> None:
         known = self._published.pop(key, None)
         if known is not None:
-            self._room.give_back(known.route.namespace, known.size)
+            self._room.give_back(known.built.route.namespace, known.size)

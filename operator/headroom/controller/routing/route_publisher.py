@@ -15,7 +15,7 @@ from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.controller.routing.route_table import RouteTable
 from headroom.controller.routing.target_pods import TargetPods
 from headroom.gateway import snapshot
-from headroom.gateway.snapshot import configured_bytes
+from headroom.gateway.built_routes import BuiltEndpoints, build
 from headroom.gateway.values import is_kept
 
 _log = logging.getLogger(__name__)
@@ -37,7 +37,8 @@ class RoutePublisher:
     """Namespaces whose services are unknown."""
     unlisted: Callable[[], Collection[str]]
     """Namespaces whose pods are unknown."""
-    _paced: PacedRoutes = field(default_factory=lambda: PacedRoutes(configured_bytes))
+    _paced: PacedRoutes = field(default_factory=lambda: PacedRoutes(build))
+    _endpoints: BuiltEndpoints = field(default_factory=BuiltEndpoints)
 
     def publish(self, now_s: float) -> None:
         """Configure gateways and activators; without a ready replica requests go to activators.
@@ -49,13 +50,14 @@ class RoutePublisher:
         self.activators.publish(inputs.served, kept)
         paced = self._paced.publish(inputs.routes, lambda key: is_kept(key, kept), now_s)
         found = snapshot(
-            paced.routes,
+            paced.built,
             inputs.hosts,
             inputs.bounds,
             [pod.address for pod in self.gates.ready(self.gateway_namespace)],
             inputs.busy,
             kept=frozenset({*kept, *paced.late}),
             kept_listeners=[*self.table.reserved.values(), *paced.late],
+            assigned=self._endpoints,
         )
         failed = {**inputs.failed, **found.failed, **paced.left_out}
         for key in failed.keys() - self.table.failed.keys():

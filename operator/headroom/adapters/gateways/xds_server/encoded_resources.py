@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import orjson
 
 from headroom.adapters.gateways.xds_server import messages
-from headroom.gateway.snapshot import Resource
+from headroom.gateway.built_routes import Resource
 
 
 class EncodedResources:
