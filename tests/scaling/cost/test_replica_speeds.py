@@ -10,7 +10,6 @@ from headroom.scaling import CostModel
 from headroom.scaling.cost.claims import Claim, claim_of
 from headroom.scaling.cost.cost_learning import CostLearner
 from headroom.scaling.cost.execution_variation import ExecutionVariation
-from headroom.scaling.cost.interval_pairs import Pairs
 from headroom.scaling.cost.replica_speeds import ReplicaSpeeds
 from headroom.scaling.windows.window_totals import BatchStats
 from scaling.cost.ran_batches import KNOWN, TRUE, ran
@@ -37,7 +36,7 @@ def test_variation_compares_a_replica_with_itself() -> None:
     variation = observed(SETTLED, first, then)
     assert (variation.squares, variation.differences) == pytest.approx((0.2, 2.0))
     assert variation.cv == 0.0  # two say nothing yet
-    known = replace(variation, every=Pairs(2.0, 8.0), own={}, largest="")
+    known = replace(variation, every=(2.0, 8.0, 0.0, 0.0), own={}, largest="")
     assert observed(known, then, then).cv == pytest.approx((2.0 / 12.0) ** 0.5)
     assert observed(known, then, fade=0.5).squares == pytest.approx(1.0)
     assert observed(ExecutionVariation(), *[first] * 5, then).differences == 2.0

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from headroom.scaling.cost.interval_pairs import Pairs
-from headroom.scaling.frozen import replace
+from headroom.scaling.cost.interval_pairs import NO_PAIRS, Pairs, pair, plus, residual, slope
+from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.windows.window_totals import BatchStats
 
@@ -34,14 +34,13 @@ _ALMOST = 1.0 - 1e-9
 CONTRADICTED, FEWEST_OF_OTHERS = 9.0, 5.0
 """Chance makes the mean square of ten differences so many times that of ten others in one of a
 thousand services; the others must have as many differences to say so."""
-_NONE = Pairs()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExecutionVariation:
     """The mean square successive difference, fading."""
 
-    every: Pairs = _NONE
+    every: Pairs = NO_PAIRS
     """The sums of all replicas."""
     intervals: int = 0
     """Observed so far; the first ones are not compared: the expected cost is still a guess."""
@@ -55,17 +54,17 @@ class ExecutionVariation:
     @classmethod
     def of(cls, squares: float, differences: float) -> ExecutionVariation:
         """Return what was learned before, as its squares and how many there were."""
-        return cls(every=Pairs(squares, differences))
+        return cls(every=(squares, differences, 0.0, 0.0))
 
     @property
     def squares(self) -> float:
         """The sum of squares that sizes do not explain."""
-        return self.every.residual(self.every.slope)
+        return residual(self.every, slope(self.every))
 
     @property
     def differences(self) -> float:
         """How many differences were observed."""
-        return self.every.differences
+        return self.every[1]
 
     def observe(
         self,
@@ -79,12 +78,12 @@ class ExecutionVariation:
         `expected` is the cost of the usual replica, which only weights the pairs; `factors` are the
         speeds of the others.
         """
-        every = Pairs(*(fade * total for total in self.every))
-        slope = every.slope
+        every = plus(self.every, NO_PAIRS, fade)
+        each_s = slope(every)
         fixed_s, per_item_s = expected.fixed_s, expected.per_item_s
         settled, latest = self.intervals >= FIRST_INTERVALS, dict(self.latest)
         own, largest = dict(self.own), self.largest
-        most = own.get(largest, _NONE).residual(slope)
+        most = residual(own.get(largest, NO_PAIRS), each_s)
         for now in intervals:
             replica, batches, size, mean_s = now
             before = latest.get(replica)
@@ -97,9 +96,10 @@ class ExecutionVariation:
             if factors and replica in factors:
                 seconds /= factors[replica]
             variance = usual_s * usual_s / batches + other_usual_s * other_usual_s / fewer
-            every = every.plus(seconds, requests, variance, 1.0)
-            own[replica] = kept = own.get(replica, _NONE).plus(seconds, requests, variance, fade)
-            square = kept.residual(slope)
+            added = pair(seconds, requests, variance)
+            every = plus(every, added)
+            own[replica] = kept = plus(own.get(replica, NO_PAIRS), added, fade)
+            square = residual(kept, each_s)
             if square > most:
                 largest, most = replica, square
         return ExecutionVariation(
@@ -119,7 +119,7 @@ class ExecutionVariation:
             return self
         every = self.every
         if self.largest and self.largest not in replicas and self._contradicted:
-            every = Pairs(*self.uncontradicted)
+            every = (*self.uncontradicted, 0.0, 0.0)
         return replace(
             self,
             every=every,
@@ -150,31 +150,31 @@ class ExecutionVariation:
         if not self._contradicted:
             return self.squares, self.differences
         left = self._others
-        return left.residual(self.every.slope), left.differences
+        return residual(left, slope(self.every)), left[1]
 
     @property
     def _others(self) -> Pairs:
         """The sums of all replicas but the one with the largest squares."""
-        pairs = zip(self.every, self.own[self.largest], strict=True)
-        return Pairs(*(total - one for total, one in pairs))
+        squares, differences, products, sizes = self.every
+        more, count, further, larger = self.own[self.largest]
+        return squares - more, differences - count, products - further, sizes - larger
 
     @property
     def _contradicted(self) -> bool:
         """Whether the others contradict the replica with the largest squares."""
         if not self.largest or len(self.own) < 2:
             return False
-        others, one, slope = self._others, self.own[self.largest], self.every.slope
-        if others.differences < FEWEST_OF_OTHERS:
+        others, one, each_s = self._others, self.own[self.largest], slope(self.every)
+        if others[1] < FEWEST_OF_OTHERS:
             return False
-        squares = others.residual(slope)
-        return one.residual(slope) * others.differences > CONTRADICTED * squares * one.differences
+        return residual(one, each_s) * others[1] > CONTRADICTED * residual(others, each_s) * one[1]
 
     @property
     def known(self) -> bool:
         """Whether there is enough evidence."""
         return self.differences >= _ALMOST * FEWEST_DIFFERENCES
 
-    @property
+    @cached_property
     def cv(self) -> float:
         """The coefficient of variation of one execution; 0 while unknown."""
         if not self.known:

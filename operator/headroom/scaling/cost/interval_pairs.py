@@ -9,40 +9,43 @@ taken out: the sums are those of a regression of seconds over requests without a
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 MOST_CV = 100.0
 """Largest cv of one difference: pages may claim more, which would outweigh all others for hours."""
 _MOST_SQUARE = MOST_CV**2
 
+Pairs = tuple[float, float, float, float]
+"""Sums over pairs of intervals, each weighted by the variance that a cv of 1 would cause: squared
+differences in seconds; how many pairs; differences in seconds times those in requests of a batch;
+squared differences in requests."""
+NO_PAIRS: Pairs = (0.0, 0.0, 0.0, 0.0)
 
-class Pairs(NamedTuple):
-    """Sums over pairs of intervals, each weighted by the variance that a cv of 1 would cause."""
 
-    squares: float = 0.0
-    """Squared differences in seconds."""
-    differences: float = 0.0
-    """How many pairs."""
-    products: float = 0.0
-    """Differences in seconds times those in requests of a batch."""
-    sizes: float = 0.0
-    """Squared differences in requests."""
+def pair(seconds: float, requests: float, variance: float) -> Pairs:
+    """Return the sums of one pair with these differences, whose cv is at most `MOST_CV`."""
+    weight = 1.0 / max(variance, seconds * seconds / _MOST_SQUARE)
+    weighted = weight * seconds
+    return weighted * seconds, 1.0, weighted * requests, weight * requests * requests
 
-    def plus(self, seconds: float, requests: float, variance: float, fade: float) -> Pairs:
-        """Return the sums, faded, with a pair added, whose cv counts as at most `MOST_CV`."""
-        weight = 1.0 / max(variance, seconds * seconds / _MOST_SQUARE)
-        return Pairs(
-            fade * self.squares + weight * seconds * seconds,
-            fade * self.differences + 1.0,
-            fade * self.products + weight * seconds * requests,
-            fade * self.sizes + weight * requests * requests,
-        )
 
-    @property
-    def slope(self) -> float:
-        """Seconds that a request adds, by these pairs; 0 if all had the same sizes."""
-        return max(0.0, self.products / self.sizes) if self.sizes > 0.0 else 0.0
+def plus(pairs: Pairs, others: Pairs, fade: float = 1.0) -> Pairs:
+    """Return the sums, faded, with others added."""
+    squares, differences, products, sizes = pairs
+    more, count, further, larger = others
+    return (
+        fade * squares + more,
+        fade * differences + count,
+        fade * products + further,
+        fade * sizes + larger,
+    )
 
-    def residual(self, slope: float) -> float:
-        """Return the squares that remain where each request adds `slope` seconds."""
-        return max(0.0, self.squares - slope * (2.0 * self.products - slope * self.sizes))
+
+def slope(pairs: Pairs) -> float:
+    """Return the seconds that a request adds, by these pairs; 0 if all had the same sizes."""
+    _, _, products, sizes = pairs
+    return max(0.0, products / sizes) if sizes > 0.0 else 0.0
+
+
+def residual(pairs: Pairs, each_s: float) -> float:
+    """Return the squares that remain where each request adds `each_s` seconds."""
+    squares, _, products, sizes = pairs
+    return max(0.0, squares - each_s * (2.0 * products - each_s * sizes))
