@@ -120,9 +120,9 @@ class RateHistory:
     def stable_rate(self, now_s: float, rate_rps: float) -> StableRate:
         """Return the stable rate now that `rate_rps` is measured."""
         error_rps = error_of(rate_rps, self.window_s)
-        best = StableRate(rate_rps=rate_rps, error_rps=error_rps)
+        best = rate_rps, error_rps
         if not len(self) or now_s - self.times_s[-1] > self.window_s:
-            return best
+            return StableRate(rate_rps=rate_rps, error_rps=error_rps)
         low_rps, high_rps = rate_rps - error_rps, rate_rps + error_rps
         window_s, longest_s = 2 * self.window_s, LONGEST_WINDOW_S * self.window_s / WINDOW_S
         while window_s <= min(longest_s, max(LONGEST_WINDOW_S, MOST_S)):
@@ -138,9 +138,9 @@ class RateHistory:
             )
             if low_rps > high_rps:
                 break
-            best = StableRate(rate_rps=mean_rps, error_rps=error_rps)
+            best = mean_rps, error_rps
             window_s *= 2
-        return best
+        return StableRate(rate_rps=best[0], error_rps=best[1])
 
     def mean_rps(self, window_s: float) -> float:
         """Return the mean of the measured rates of the last `window_s`; 0 without any."""

@@ -25,6 +25,7 @@ import numpy as np
 
 from headroom.scaling.forecast.rate_history import RateHistory
 from headroom.scaling.forecast.step_fit import Counts, misfit_of_a_step
+from headroom.scaling.mathematics.arrays import median
 from headroom.scaling.mathematics.flags import Flags
 
 SPANS = (5, 10, 20)
@@ -147,7 +148,7 @@ def _usual_error_per_s(counts: Counts, span: int, otherwise: float, window_s: fl
     kernel = centred / np.dot(centred, centred)
     growth = np.convolve(np.log(np.maximum(counts, 0.5)), kernel[::-1], mode="valid")
     differences = np.abs(growth[span:] - growth[:-span])
-    return float(np.median(differences)) / (MEDIAN * math.sqrt(2.0))
+    return median(differences) / (MEDIAN * math.sqrt(2.0))
 
 
 def _fit(ages_s: Counts, counts: Counts, window_s: float) -> _Fit:

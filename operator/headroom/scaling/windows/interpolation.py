@@ -51,11 +51,11 @@ def place_of(series: CounterSeries, instants_s: Vector) -> Place:
 
 def counters_at(series: CounterSeries, place: Place, counters: slice = EVERY) -> Vector:
     """Return these counters at a place, [pods, counters]."""
-    below = _stacked(series, place.early)[:, counters]
+    below = _stacked(series, place.early, counters)
     if not np.count_nonzero(place.part):
         return below
     part = place.part[:, np.newaxis]
-    value: Vector = below + part * (_stacked(series, place.late)[:, counters] - below)
+    value: Vector = below + part * (_stacked(series, place.late, counters) - below)
     return value
 
 
@@ -82,12 +82,24 @@ def _row(table: Vector, rows: Rows) -> Vector:
     return chosen
 
 
-def _stacked(series: CounterSeries, rows: Rows) -> Vector:
+def _stacked(series: CounterSeries, rows: Rows, counters: slice) -> Vector:
+    """Return these counters of one row per pod, [pods, counters].
+
+    Scrapes of one tick are some milliseconds apart: the pods lie in two neighboring rows, rarely in
+    more, so each row is taken as a whole.
+    """
     if isinstance(rows, int):
-        whole = series.points[rows]
-        if isinstance(whole, np.ndarray):
-            return whole
-        chosen = list(whole)
-    else:
-        chosen = [series.points[row][column] for column, row in enumerate(rows.tolist())]
-    return np.concatenate(chosen).reshape(len(chosen), -1)
+        return _table(series, rows)[:, counters]
+    first, *others = set(rows.tolist())
+    chosen = _table(series, first)[:, counters].copy()
+    for row in others:
+        pods = rows == row
+        chosen[pods] = _table(series, row)[pods, counters]
+    return chosen
+
+
+def _table(series: CounterSeries, row: int) -> Vector:
+    whole = series.points[row]
+    if isinstance(whole, np.ndarray):
+        return whole
+    return np.concatenate(whole).reshape(len(whole), -1)

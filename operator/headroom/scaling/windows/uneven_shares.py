@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.scaling.mathematics.arrays import Vector
+from headroom.scaling.mathematics.arrays import Vector, median
 from headroom.scaling.mathematics.chance import DOUBTED
 from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
@@ -45,7 +45,7 @@ def is_measured(policy: Policy, connections: int | None) -> bool:
 def with_share(windows: Windows, window_s: float) -> frozenset[str]:
     """Return the replicas with an even share of the requests in this window."""
     starts_s, counts = windows.ends_s - window_s, windows.arrived(window_s)
-    usual = max(np.median(counts), 0.5 * counts.mean())  # most of them may be new and idle
+    usual = max(median(counts), 0.5 * counts.mean())  # most of them may be new and idle
     even = (counts >= FEW * usual) & (windows.series.times_s[0] <= starts_s)
     return frozenset(
         uid for uid, is_even in zip(windows.series.columns, even, strict=True) if is_even
@@ -191,7 +191,7 @@ def _of_others(counts: Vector) -> Vector:
     """Return for each replica the median of all; of two, the other's count."""
     if len(counts) == 2:
         return counts[::-1]
-    return np.full(len(counts), np.median(counts))
+    return np.full(len(counts), median(counts))
 
 
 def _serving_since_s(pod: Pod) -> float:
