@@ -140,6 +140,17 @@ def test_dynamo_worker_counts_requests_on_arrival() -> None:
     assert (sample.arrivals, sample.waiting, sample.running) == (99, 32, 16)
 
 
+def test_times_between_tokens_stand_for_those_per_output_token_of_dynamos_mocker() -> None:
+    reader = PodSamples(PROFILES["dynamo"], None, BATCH)
+    sample = reader.take(text_of("dynamo"), pod="u", time_s=1.0)
+    shown = reader.readings["u"].output_token
+    assert shown is not None
+    assert (shown.bounds_s[:2], shown.counts[:2]) == ((0.01, 0.025), (532, 2647))
+    assert sample is not None
+    assert sample.generation is not None
+    assert sample.generation.output_token is None, "the law counts requests"
+
+
 def test_llamacpp_page_has_iterations_and_tokens_only() -> None:
     tokens = generation("llamacpp")
     assert (tokens.iterations, tokens.computed_prompt_tokens) == (263, 4163)

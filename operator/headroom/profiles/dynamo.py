@@ -27,7 +27,11 @@ DYNAMO = Profile(
     running_seconds=metric("vllm:e2e_request_latency_seconds_sum", lazy=True),
     latency=Histogram(name="vllm:e2e_request_latency_seconds", lazy=True),
     first_token=Histogram(lazy=True, name="vllm:time_to_first_token_seconds"),
-    output_token=Histogram(lazy=True, name="vllm:request_time_per_output_token_seconds"),
+    output_token=Histogram(
+        lazy=True,
+        name="vllm:request_time_per_output_token_seconds",
+        instead="vllm:inter_token_latency_seconds",
+    ),
     generation=GenerationMetrics(
         iterations=metric("vllm:iteration_tokens_total_count"),
         computed_prompt_tokens=metric(
@@ -58,6 +62,10 @@ DYNAMO = Profile(
     ),
     missing=(
         "The worker's page needs DYN_SYSTEM_PORT=9090.",
+        (
+            "The mocker's worker has no time per output token of a request: the percentile of the "
+            "times between tokens stands for it, which single slow iterations raise."
+        ),
         "Time in the queue counts as execution: batches are too large while requests wait.",
     ),
 )

@@ -6,7 +6,7 @@ units (seconds, requests). A quantity without metrics, `()`, is not exposed by t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MICROSECONDS, MILLISECONDS = 1e-6, 1e-3
 
@@ -46,6 +46,18 @@ class Histogram:
     """Exposed only from the first event on."""
     bounds_s: tuple[float, ...] = ()
     """Bounds of a lazy histogram in seconds, without +Inf, if known."""
+    instead: str = ""
+    """Name of the histogram that stands for it on a page without it."""
+
+    @property
+    def buckets(self) -> tuple[str, ...]:
+        """The names of its series, and of those that stand for them."""
+        return tuple(f"{name}_bucket" for name in (self.name, self.instead) if name)
+
+    @property
+    def substitute(self) -> Histogram | None:
+        """The histogram that stands for it; None without one."""
+        return replace(self, name=self.instead, instead="") if self.instead else None
 
 
 Quantity = tuple[Metric, ...]

@@ -125,14 +125,14 @@ class Profile:
         """The names of all counters."""
         counters = [one for name, one in self.quantities.items() if name not in GAUGES]
         names = {metric.name for quantity in counters for metric in quantity}
-        names |= {f"{one.name}_bucket" for one in self.histograms.values()}
+        names |= {name for one in self.histograms.values() for name in one.buckets}
         return frozenset(names | set(self.generation.counter_names() if self.generation else ()))
 
     @property
     def metric_names(self) -> frozenset[str]:
         """The names of all metrics that are read."""
         metrics = {one.name for quantity in self.quantities.values() for one in quantity}
-        metrics |= {f"{one.name}_bucket" for one in self.histograms.values()}
+        metrics |= {name for one in self.histograms.values() for name in one.buckets}
         return frozenset(metrics | set(self.generation.metric_names() if self.generation else ()))
 
 

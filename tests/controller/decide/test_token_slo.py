@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headroom.api.service_spec.service_level import ServiceLevel
+from headroom.controller.decide.measured_promise import completed
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
 from headroom.controller.decide.token_window import WINDOW_S, TokenWindow
 from headroom.scaling import (
@@ -261,6 +262,22 @@ def test_target_between_two_bounds_counts_as_the_decision_splits_the_bucket(
     found = measured(0.3).split_by(decided)
     assert found.measured[0].missed is missed
     assert bool(found.removal_objection(decided)) is missed
+
+
+def test_what_the_decision_has_not_measured_is_shown_as_the_pages_count_it() -> None:
+    first = TokenMeasurement(
+        target=Target(percentile=0.9, seconds=0.2),
+        measured_s=None,
+        late_share=None,
+        expected_s=None,
+        floor_s=None,
+    )
+    part = GenerationDecision(identification=Identification(known=False), first_token=first)
+    found = measured(0.3).measured
+    shown = completed(replace(decision(2.0, 3, 2), generation=part), found)
+    assert shown.generation is not None
+    assert shown.generation.first_token == replace(first, measured_s=found[0].value_s)
+    assert shown.generation.output_token is None
 
 
 def test_missed_first_token_adds_replicas_until_met() -> None:

@@ -26,6 +26,7 @@ from headroom.scaling.rules.rate_rules import for_latency
 from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation, format_seconds
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.signals import MISSING
+from headroom.scaling.values.tokens import Target, TokenTargets
 from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 
 UP, DOWN, NONE = Direction.UP, Direction.DOWN, Direction.NONE
@@ -189,6 +190,14 @@ def test_latency_rule_with_a_correction_names_it(target_s: float, text: str) -> 
     found = for_latency(policy(), TailLatency(cost=COST, percentile=0.95), 8.0, target_s)
     assert found is not None
     assert found.detail.endswith(text)
+
+
+def test_latency_rule_names_no_percentile_that_is_not_promised() -> None:
+    tokens = TokenTargets(output_token=Target(percentile=0.95, seconds=0.1))
+    derived = policy(latency_target_s=100.0, token_targets=tokens)
+    found = for_latency(derived, TailLatency(cost=COST, percentile=0.95), 8.0, 100.0)
+    assert found is not None
+    assert found.detail.endswith("whole answers within 100s, which follows from the token SLOs")
 
 
 @pytest.mark.parametrize(

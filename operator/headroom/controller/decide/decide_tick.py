@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from headroom.api import InferenceService
 from headroom.controller.decide.class_slo import NO_CLASSES, ClassSLO
 from headroom.controller.decide.gateway_slo import DIRECT, GatewaySLI, rejected_at_gateway
+from headroom.controller.decide.measured_promise import completed
 from headroom.controller.decide.scale_to_zero import IdleTracker, post_rule_inputs
 from headroom.controller.decide.token_rates import NO_TOKENS, TokenRates
 from headroom.controller.decide.token_slo import NO_TOKEN_SLO, TokenSLOController
@@ -115,7 +116,7 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
     )
     decision, state = apply_post_rules(adjusted, before, (first, state), post_inputs)
     return DecisionResult(
-        decision=decision,
+        decision=completed(decision, tokens.measured),
         policy=adjusted,
         before=before,
         observation=observation,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from headroom.api.service_status.status_durations import duration_text
+from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.token_decision import TokenMeasurement
 from headroom.scaling.values.tokens import Binding
 
@@ -57,6 +59,29 @@ class Measured:
         what = f"p{self.percentile} of {NAMES[self.name]}{whose}"
         found = "not known" if self.value_s is None else _text(self.value_s)
         return f"{what} is {found}, the target {duration_text(self.target_s)}"
+
+
+def completed(decision: Decision, measured: Iterable[Measured]) -> Decision:
+    """Return the decision with what the model could not measure of the service's own promises.
+
+    A histogram that stands for the time per output token counts no requests: the law does not read
+    it, but it shows whether the promise is kept.
+    """
+    generation = decision.generation
+    if generation is None:
+        return decision
+    found = {one.name: one.value_s for one in measured if not one.class_name}
+    first, output = (
+        replace(one, measured_s=found.get(name)) if one and one.measured_s is None else one
+        for name, one in (
+            ("timeToFirstToken", generation.first_token),
+            ("timePerOutputToken", generation.output_token),
+        )
+    )
+    if first is generation.first_token and output is generation.output_token:
+        return decision
+    shown = replace(generation, first_token=first, output_token=output)
+    return replace(decision, generation=shown)
 
 
 def _text(seconds: float) -> str:

@@ -140,7 +140,8 @@ class TokenSLOController:
         if EASY <= ratio <= 1.0 or (ratio > 1.0 and decision.replicas >= policy.max_replicas):
             return kept
         pull = math.log(max(LEAST_MISS, ratio) if ratio > 1.0 else ratio / EASY)
-        requests = max(window.requests for window in self.windows.values())
+        counted = [window.requests for window in self.windows.values() if window.requests]
+        requests = min(counted, default=0.0)  # a substitute counts tokens, not requests
         weight = min(1.0, requests / FULL_WEIGHT_REQUESTS)
         elapsed_s = min(LONGEST_STEP_S, max(0.0, now_s - self.last_s))
         step = elapsed_s / CONSTANT_S * weight * pull

@@ -42,6 +42,8 @@ def _format_target(policy: Policy, target_s: float) -> str:
 
     Worked: 0.15 s of 0.25 s: "p95 within 150ms (target 250ms / learned latency correction 1.67)".
     """
+    if policy.token_targets is not None and policy.token_targets.latency is None:
+        return f"whole answers within {format_seconds(target_s)}, which follows from the token SLOs"
     text = f"p{100 * policy.latency_percentile:g} within {format_seconds(target_s)}"
     if target_s == policy.latency_target_s:
         return text

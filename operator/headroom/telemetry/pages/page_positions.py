@@ -37,12 +37,19 @@ class PagePositions:
                 raise _missing(profile, one.lacks, model, layout)
         _reject_other_servers(profile, self._sums, layout)
         found = {name: Buckets(histogram, series) for name, histogram in profile.histograms.items()}
+        substitutes = {
+            name: Buckets(one.substitute, series)
+            for name, one in profile.histograms.items()
+            if one.substitute is not None and not found[name]
+        }
         for name, histogram in profile.histograms.items():
             if not found[name] and not histogram.lazy:
                 raise _missing(profile, f"{histogram.name}_bucket", model, layout)
         self._histograms = {name: one for name, one in found.items() if one}
+        self._substitutes = {name: one for name, one in substitutes.items() if one}
         used = {place for one in self._sums for place, _ in one.places}
-        used |= {place for one in self._histograms.values() for place in one.places}
+        for every in (self._histograms, self._substitutes):
+            used |= {place for one in every.values() for place in one.places}
         if self._generation is not None:
             used |= self._generation.places
         self._used = sorted(used)
@@ -52,11 +59,12 @@ class PagePositions:
         self._check(values)
         sums = [one.of(values) for one in self._sums]
         check_quantities(self._profile, sums)
-        histograms = {name: one.of(values) for name, one in self._histograms.items()}
+        own = {name: one.of(values) for name, one in self._histograms.items()}
+        histograms = own | {name: one.of(values) for name, one in self._substitutes.items()}
         classes = {name: one.counts(values) for name, one in self._classes.items()}
         if self._generation is None:
             return _reading(*sums, **histograms, classes=classes, source=source)
-        tokens = self._generation.sample(values, histograms)
+        tokens = self._generation.sample(values, own)  # a substitute counts no requests
         idle_s = self._generation.idle_s(values)
         return _reading(
             *sums,
