@@ -104,9 +104,9 @@ class _Demand:
     hidden: bool
     """Whether clients wait for their answers: then requests in flight show what they want."""
     carried: float
-    """Share of it that one replica answers in time."""
+    """Share of the demand that one replica answers in time."""
     enough: int
-    """Replicas that carry it below the ceiling and within the target if it is even."""
+    """Replicas that carry even demand below the ceiling and within the target."""
 
 
 def _demand(
