@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headroom.adapters.api_server.kept_parts import READ_OF_PODS, kept_parts
+from headroom.api.timestamps import epoch_s
 from headroom.controller.gather.other_writers.autoscalers import named, scaled_by
 from headroom.controller.gather.pods.pods import observe
 from headroom.controller.routing.port_numbers import read
@@ -98,6 +99,35 @@ def test_usual_pod_reads_as_the_whole_one() -> None:
     assert observe([kept], **terms) == observe([pod], **terms)  # type: ignore[arg-type]
     assert gate.read(kept, 8000) == gate.read(pod, 8000)
     assert ready_pod(kept) == ready_pod(pod)
+
+
+def starting_pod(ready: str) -> dict[str, Any]:
+    """Return a pod with a sidecar and a probe, whose containers run."""
+    pod = usual_pod()
+    probe = {"httpGet": {"port": 8000, "path": "/nope", "httpHeaders": [TEXTS]}, "periodSeconds": 5}
+    pod["spec"]["containers"][0] |= {"startupProbe": probe}
+    pod["spec"]["initContainers"] = [{"name": "proxy", "restartPolicy": "Always", "env": [TEXTS]}]
+    placed = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastTransitionTime": "2026-11-27T00:00:00Z",
+    }
+    status = pod["status"]
+    status["conditions"] = [status["conditions"][0] | {"status": ready}, placed]
+    status["containerStatuses"][0] |= {"ready": False, "started": False, "restartCount": 0}
+    status["initContainerStatuses"] = [{"name": "proxy", "state": STARTED, "restartCount": 0}]
+    return pod
+
+
+def test_starting_pod_keeps_what_says_why_it_is_not_ready() -> None:
+    """A sidecar runs on and is not what the pod waits for; its server has not passed a probe."""
+    terms: dict[str, Any] = {"now_s": epoch_s("2026-11-27T00:05:00Z"), "warmup_timeout_s": 600.0}
+    kept = kept_parts("Pod", starting_pod("False"))
+    (seen,) = observe([kept], **terms, replicas=1)
+    assert seen.pod.detail.endswith("has not passed its startup probe (GET :8000/nope)")
+    assert len(json.dumps(kept)) < 5000
+    ready = kept_parts("Pod", starting_pod("True"))
+    assert "startupProbe" not in ready["spec"]["containers"][0], "3000 pods are ready, few are not"
 
 
 @pytest.mark.parametrize(

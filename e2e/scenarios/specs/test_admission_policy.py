@@ -203,7 +203,7 @@ def test_annotation_of_the_namespace_admits_service_accounts(cluster: Cluster) -
         timeout_s=30,
     )
     refused = _refusal(cluster, _pod(serviceAccountName="other"), "policy-accounts")
-    assert "reader, writer" in refused
+    assert "reader or writer; got other;" in refused
     cluster.kubectl("delete", "namespace", "policy-accounts", "--wait=false")
 
 

@@ -68,10 +68,12 @@ class _Room:
 
 def _pod(pod: Manifest) -> Manifest:
     kept = _only(pod, "apiVersion", "kind")
+    status = pod.get("status")
+    starts = isinstance(status, dict) and not _is_ready(status)
     if isinstance(spec := pod.get("spec"), dict):
-        kept["spec"] = _pod_spec(spec)
-    if isinstance(status := pod.get("status"), dict):
-        kept["status"] = _pod_status(status)
+        kept["spec"] = _pod_spec(spec, starts=starts)
+    if isinstance(status, dict):
+        kept["status"] = _pod_status(status, ("ready", "started") if starts else ())
     names = ("labels", "annotations")
     texts = {
         name: {
@@ -85,8 +87,25 @@ def _pod(pod: Manifest) -> Manifest:
     return kept | {"metadata": _metadata(pod) | texts}
 
 
-def _pod_spec(spec: Manifest) -> Manifest:
+def _is_ready(status: Manifest) -> bool:
+    ready = (one for one in _maps(status, "conditions") if one.get("type") == "Ready")
+    return any(one.get("status") == "True" for one in ready)
+
+
+def _probe(probe: Manifest, room: _Room) -> Manifest:
+    kept = {name: _only(_map(probe, name), "port") for name in ("httpGet", "tcpSocket", "grpc")}
+    kept = {name: one for name, one in kept.items() if one}
+    if "httpGet" in kept:
+        kept["httpGet"]["path"] = room.cut(_map(probe, "httpGet").get("path", "/"))
+    return kept
+
+
+def _pod_spec(spec: Manifest, *, starts: bool) -> Manifest:
+    """Keep, of a pod that is not ready, what says why: probes, and init containers that go on."""
     kept = _only(spec, "nodeName", "hostNetwork")
+    if starts and "initContainers" in spec:
+        inits = _maps(spec, "initContainers", _MOST_CONTAINERS)
+        kept["initContainers"] = [_only(one, "name", "restartPolicy") for one in inits]
     gates = [one for one in _maps(spec, "readinessGates") if one.get("conditionType") == _WARM_GATE]
     if gates:
         kept["readinessGates"] = [{"conditionType": _WARM_GATE}]
@@ -99,11 +118,14 @@ def _pod_spec(spec: Manifest) -> Manifest:
         for name in ("command", "args"):
             if words := room.whole(_list(container, name)):
                 one[name] = words
+        for name in ("startupProbe", "readinessProbe") if starts else ():
+            if isinstance(probe := container.get(name), dict):
+                one[name] = _probe(probe, room)
         containers.append(one)
     return kept | ({"containers": containers} if "containers" in spec else {})
 
 
-def _pod_status(status: Manifest) -> Manifest:
+def _pod_status(status: Manifest, starting: tuple[str, ...]) -> Manifest:
     room, kept = _Room(), _only(status, "phase", "reason", "podIP")
     if "message" in status:
         kept["message"] = room.cut(status["message"])
@@ -115,7 +137,7 @@ def _pod_status(status: Manifest) -> Manifest:
     for name in ("initContainerStatuses", "containerStatuses"):
         if name in status:
             kept[name] = [
-                _only(one, "name", "containerID", "restartCount")
+                _only(one, "name", "containerID", "restartCount", *starting)
                 | {at: _state(one[at], room) for at in ("state", "lastState") if at in one}
                 for one in _maps(status, name, _MOST_CONTAINERS)
             ]
