@@ -7,11 +7,11 @@ list names what it keeps, and how much of it; everything else is dropped while t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-Manifest = dict[str, Any]
+from headroom.adapters.api_server.raw_fields import Manifest, list_at, map_at, maps_at, only
 
 READ_OF_PODS = frozenset(
     {
@@ -67,7 +67,7 @@ class _Room:
 
 
 def _pod(pod: Manifest) -> Manifest:
-    kept = _only(pod, "apiVersion", "kind")
+    kept = only(pod, "apiVersion", "kind")
     status = pod.get("status")
     starts = isinstance(status, dict) and not _is_ready(status)
     if isinstance(spec := pod.get("spec"), dict):
@@ -82,41 +82,43 @@ def _pod(pod: Manifest) -> Manifest:
             if key in READ_OF_PODS and len(str(value)) <= _LONG_TEXT
         }
         for name in names
-        if isinstance(given := _map(pod, "metadata").get(name), dict)
+        if isinstance(given := map_at(pod, "metadata").get(name), dict)
     }
     return kept | {"metadata": _metadata(pod) | texts}
 
 
 def _is_ready(status: Manifest) -> bool:
-    ready = (one for one in _maps(status, "conditions") if one.get("type") == "Ready")
+    ready = (one for one in maps_at(status, "conditions") if one.get("type") == "Ready")
     return any(one.get("status") == "True" for one in ready)
 
 
 def _probe(probe: Manifest, room: _Room) -> Manifest:
-    kept = {name: _only(_map(probe, name), "port") for name in ("httpGet", "tcpSocket", "grpc")}
+    kept = {name: only(map_at(probe, name), "port") for name in ("httpGet", "tcpSocket", "grpc")}
     kept = {name: one for name, one in kept.items() if one}
     if "httpGet" in kept:
-        kept["httpGet"]["path"] = room.cut(_map(probe, "httpGet").get("path", "/"))
+        kept["httpGet"]["path"] = room.cut(map_at(probe, "httpGet").get("path", "/"))
     return kept
 
 
 def _pod_spec(spec: Manifest, *, starts: bool) -> Manifest:
     """Keep, of a pod that is not ready, what says why: probes, and init containers that go on."""
-    kept = _only(spec, "nodeName", "hostNetwork")
+    kept = only(spec, "nodeName", "hostNetwork")
     if starts and "initContainers" in spec:
-        inits = _maps(spec, "initContainers", _MOST_CONTAINERS)
-        kept["initContainers"] = [_only(one, "name", "restartPolicy") for one in inits]
-    gates = [one for one in _maps(spec, "readinessGates") if one.get("conditionType") == _WARM_GATE]
+        inits = maps_at(spec, "initContainers", _MOST_CONTAINERS)
+        kept["initContainers"] = [only(one, "name", "restartPolicy") for one in inits]
+    gates = [
+        one for one in maps_at(spec, "readinessGates") if one.get("conditionType") == _WARM_GATE
+    ]
     if gates:
         kept["readinessGates"] = [{"conditionType": _WARM_GATE}]
     room, ports_left, containers = _Room(), _MOST_PORTS, []
-    for container in _maps(spec, "containers", _MOST_CONTAINERS):
-        one = _only(container, "name")
-        ports = [_only(each, "name", "containerPort") for each in _maps(container, "ports")]
+    for container in maps_at(spec, "containers", _MOST_CONTAINERS):
+        one = only(container, "name")
+        ports = [only(each, "name", "containerPort") for each in maps_at(container, "ports")]
         if ports := ports[:ports_left]:
             one["ports"], ports_left = ports, ports_left - len(ports)
         for name in ("command", "args"):
-            if words := room.whole(_list(container, name)):
+            if words := room.whole(list_at(container, name)):
                 one[name] = words
         for name in ("startupProbe", "readinessProbe") if starts else ():
             if isinstance(probe := container.get(name), dict):
@@ -126,20 +128,20 @@ def _pod_spec(spec: Manifest, *, starts: bool) -> Manifest:
 
 
 def _pod_status(status: Manifest, starting: tuple[str, ...]) -> Manifest:
-    room, kept = _Room(), _only(status, "phase", "reason", "podIP")
+    room, kept = _Room(), only(status, "phase", "reason", "podIP")
     if "message" in status:
         kept["message"] = room.cut(status["message"])
     if "conditions" in status:
         kept["conditions"] = [
             _with_message(one, room, "type", "status", "reason", "lastTransitionTime")
-            for one in _maps(status, "conditions", _MOST_CONDITIONS)
+            for one in maps_at(status, "conditions", _MOST_CONDITIONS)
         ]
     for name in ("initContainerStatuses", "containerStatuses"):
         if name in status:
             kept[name] = [
-                _only(one, "name", "containerID", "restartCount", *starting)
+                only(one, "name", "containerID", "restartCount", *starting)
                 | {at: _state(one[at], room) for at in ("state", "lastState") if at in one}
-                for one in _maps(status, name, _MOST_CONTAINERS)
+                for one in maps_at(status, name, _MOST_CONTAINERS)
             ]
     return kept
 
@@ -155,25 +157,25 @@ def _state(state: Any, room: _Room) -> Manifest:
 
 def _with_message(one: Manifest, room: _Room, *names: str) -> Manifest:
     message = {"message": room.cut(one["message"])} if "message" in one else {}
-    return _only(one, *names) | message
+    return only(one, *names) | message
 
 
 def _autoscaler(one: Manifest) -> Manifest:
     kept = {"metadata": _metadata(one)}
-    if isinstance(target := _map(one, "spec").get("scaleTargetRef"), dict):
-        kept["spec"] = {"scaleTargetRef": _only(target, "apiVersion", "kind", "name")}
+    if isinstance(target := map_at(one, "spec").get("scaleTargetRef"), dict):
+        kept["spec"] = {"scaleTargetRef": only(target, "apiVersion", "kind", "name")}
     return kept
 
 
 def _slice(one: Manifest) -> Manifest:
     """Keep some of the endpoints, ready ones first: one is looked for, and Headroom's have one."""
-    found = [_only(each, "addresses", "conditions") for each in _maps(one, "endpoints")]
-    found.sort(key=lambda each: not _map(each, "conditions").get("ready"))
-    labels = _only(_map(_map(one, "metadata"), "labels"), "kubernetes.io/service-name")
+    found = [only(each, "addresses", "conditions") for each in maps_at(one, "endpoints")]
+    found.sort(key=lambda each: not map_at(each, "conditions").get("ready"))
+    labels = only(map_at(map_at(one, "metadata"), "labels"), "kubernetes.io/service-name")
     return {
         "metadata": _metadata(one) | {"labels": labels},
         "endpoints": found[:_MOST_ENDPOINTS],
-        "ports": [_only(each, "port") for each in _maps(one, "ports", 1)],
+        "ports": [only(each, "port") for each in maps_at(one, "ports", 1)],
     }
 
 
@@ -182,34 +184,16 @@ _KEPT = {"Pod": _pod, "HorizontalPodAutoscaler": _autoscaler, "EndpointSlice": _
 
 def _metadata(one: Manifest) -> Manifest:
     """Keep the identity and the owner that controls the object: it has at most one."""
-    metadata = _map(one, "metadata")
-    kept = _only(
+    metadata = map_at(one, "metadata")
+    kept = only(
         metadata,
         *("name", "namespace", "uid", "resourceVersion", "generation"),
         *("creationTimestamp", "deletionTimestamp"),
     )
     owners = [
-        _only(owner, "apiVersion", "kind", "name", "uid", "controller")
-        for owner in _maps(metadata, "ownerReferences")
+        only(owner, "apiVersion", "kind", "name", "uid", "controller")
+        for owner in maps_at(metadata, "ownerReferences")
         if owner.get("controller") is True
         and all(len(str(value)) <= _LONG_TEXT for value in owner.values())
     ]
     return kept | ({"ownerReferences": owners[:1]} if owners else {})
-
-
-def _only(one: Mapping[str, Any], *names: str) -> Manifest:
-    return {name: one[name] for name in names if name in one}
-
-
-def _map(parent: Mapping[str, Any], name: str) -> Manifest:
-    found = parent.get(name)
-    return found if isinstance(found, dict) else {}
-
-
-def _list(parent: Mapping[str, Any], name: str) -> list[Any]:
-    found = parent.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _maps(parent: Mapping[str, Any], name: str, most: int | None = None) -> Iterator[Manifest]:
-    return (one for one in _list(parent, name)[:most] if isinstance(one, dict))

@@ -88,6 +88,7 @@ WITH_SIDECAR = pod(conditions=(SCHEDULED,), container=running(280), initContaine
 for _with_proxy in (SLOW_INIT, WITH_SIDECAR):
     _with_proxy["spec"] = {"initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}
 
+LATE = "not ready for 900 s (warm-up timeout 600 s)"
 TWICE = "container server: restarted 2 times, last ended with"
 NOT_PASSED = "container server has not passed its"
 PROBES = {
@@ -120,17 +121,17 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "startup probe that does not pass": (
         PROBED,
         PodState.WARMING,
-        f"{NOT_PASSED} startup probe (GET :8000/nope)",
+        f"{NOT_PASSED} startup probe (GET /nope at port 8000)",
     ),
     "readiness probe that does not pass, after the warm-up timeout": (
         UNREADY,
         PodState.BROKEN,
-        f"not ready for 900 s (warm-up timeout 600 s): {NOT_PASSED} readiness probe (grpc :9000)",
+        f"{LATE}: {NOT_PASSED} readiness probe (grpc at port 9000)",
     ),
     "restarted for its startup probe": (
         STOPPED,
         PodState.BROKEN,
-        f"{TWICE} Completed (code 0); {NOT_PASSED} startup probe (GET :8000/nope)",
+        f"{TWICE} Completed (code 0); {NOT_PASSED} startup probe (GET /nope at port 8000)",
     ),
     "ended with an error": (
         CRASHED,

@@ -25,8 +25,8 @@ def not_passed(pod: Mapping[str, Any]) -> str:
 def _asked(probe: Mapping[str, Any]) -> str:
     """Return what the kubelet asks, in parentheses; empty for a command."""
     if http := probe.get("httpGet"):
-        return f" (GET :{http.get('port')}{http.get('path') or '/'})"
+        return f" (GET {http.get('path') or '/'} at port {http.get('port')})"
     for kind in ("tcpSocket", "grpc"):
         if port := (probe.get(kind) or {}).get("port"):
-            return f" ({kind} :{port})"
+            return f" ({kind} at port {port})"
     return ""
