@@ -61,7 +61,7 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
             "logs ranker-7c5-x2 --previous",
         ),
         (
-            "ranker-7c5-x2: container server has not passed its startup probe (GET /nope at port 80)",
+            "ranker-7c5-x2: container server has not passed its startup probe (GET / at port 80)",
             "kubectl logs ranker-7c5-x2, and kubectl describe pod ranker-7c5-x2",
         ),
         ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
