@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import pytest
+
+from headroom.controller.routing.gateway_room import (
+    LEAVES_WITHIN_S,
+    MOST_BYTES,
+    NAMESPACE_BYTES,
+)
 from headroom.controller.routing.paced_routes import (
     CHANGED_BYTES,
     LEFT_OUT,
-    MOST_BYTES,
-    NAMESPACE_BYTES,
     REMEMBERED_S,
     PacedRoutes,
 )
+from headroom.controller.routing.paced_routes import PublishedRoutes as Published
 from headroom.gateway import Endpoint, Route, snapshot
 from headroom.gateway.built_routes import BuiltEndpoints, BuiltRoute, Resource, build
 from support.fakes_gateway import route
@@ -102,15 +109,83 @@ def test_services_beyond_the_room_of_their_namespace_are_left_out_and_others_not
     assert found.left_out == {}
 
 
-def test_namespaces_together_have_a_bound_and_a_usual_service_that_comes_later_finds_room() -> None:
-    """Forty of the largest would take 8 GB of a gateway that may have three."""
-    names = [(f"evil-{number}", f"e{one}") for number in range(40) for one in range(80)]
-    evil = [route(namespace=namespace, name=name) for namespace, name in names]
-    paced = PacedRoutes(of_size(lambda one: LARGEST if one.namespace.startswith("evil") else USUAL))
-    found = paced.publish(evil, nothing, 0.0)
-    assert MOST_BYTES // 2 < LARGEST * len(found.routes) < MOST_BYTES
-    good = route(namespace="good")
-    assert paced.publish([*evil, good], nothing, 1.0).routes == [*found.routes, good]
+def attackers(count: int) -> list[Route]:
+    """Services of namespaces that each want more than one namespace may have."""
+    names = [(f"evil-{number}", f"e{one}") for number in range(count) for one in range(80)]
+    return [route(namespace=namespace, name=name) for namespace, name in names]
+
+
+def of_attackers(one: Route) -> int:
+    return LARGEST if one.namespace.startswith("evil") else USUAL
+
+
+def settled(paced: PacedRoutes, routes: Sequence[Route], in_use: Collection[str] = ()) -> Published:
+    """Publish so often that nothing changes any more."""
+    for step in range(60):
+        found = paced.publish(routes, nothing, 30.0 * step, in_use)
+    assert paced.publish(routes, nothing, 1800.0, in_use).routes == found.routes
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 10, 40])
+def test_namespace_that_comes_later_gets_its_equal_share_of_what_others_have_filled(
+    count: int,
+) -> None:
+    """Ten that came before left it room for one usual service, and twelve for none."""
+    evil, paced = attackers(count), PacedRoutes(of_size(of_attackers))
+    paced.publish(evil, nothing, 0.0)
+    good = [route(namespace="good", name=f"g{number}") for number in range(30)]
+    found = settled(paced, [*evil, *good])
+    published = Counter(one.namespace for one in found.routes)
+    assert published["good"] == 30
+    least = min(MOST_BYTES // (count + 1), NAMESPACE_BYTES) // LARGEST - 1
+    assert min(published[f"evil-{number}"] for number in range(count)) >= least
+    assert sum(of_attackers(one) for one in found.routes) <= MOST_BYTES
+
+
+def crowded() -> tuple[PacedRoutes, list[Route], list[str]]:
+    """Return two namespaces that hold all there is, and the keys of their services."""
+    many = [route(namespace=f"n{n}", name=f"s{one}") for n in range(2) for one in range(16)]
+    paced = PacedRoutes(of_size(lambda one: MIB * 3 // 2 if one.namespace == "good" else MIB))
+    held = [one.key for one in many]
+    assert paced.publish(many, nothing, 0.0, held).routes == many
+    return paced, many, held
+
+
+def test_service_gives_way_only_when_no_client_is_led_to_it() -> None:
+    paced, many, held = crowded()
+    large = route(namespace="good")
+    wanted = [*many, large]
+    for now_s in (100.0, 110.0, 120.0):
+        found = paced.publish(wanted, nothing, now_s, held)
+        assert {one.key for one in found.routes} == {*held}, "clients use them"
+        leaving = {*held}.intersection(found.direct)
+        assert leaving == {"n0/s15", "n1/s15"}, "no more than is needed"
+        assert {found.left_out[key] for key in (*leaving, large.key)} == {LEFT_OUT}
+    unused = [key for key in held if key not in leaving]
+    found = paced.publish(wanted, nothing, 130.0, unused)
+    assert [one.key for one in found.routes] == [*unused, large.key]
+
+
+def test_service_without_a_replica_gives_way_after_a_while() -> None:
+    paced, many, held = crowded()
+    large = route(namespace="good")
+    paced.publish([*many, large], nothing, 100.0, held)
+    found = paced.publish([*many, large], nothing, 100.0 + LEAVES_WITHIN_S, held)
+    assert large in found.routes
+
+
+@pytest.mark.parametrize("count", [2, 12])
+def test_operator_that_begins_goes_on_with_what_clients_use(count: int) -> None:
+    """Whatever the order of its list: else their gateway stops listening under them."""
+    evil = attackers(count)
+    found = settled(PacedRoutes(of_size(of_attackers)), evil)
+    held = {one.key for one in found.routes}
+    second = PacedRoutes(of_size(of_attackers))
+    for now_s in (0.0, 30.0):
+        found = second.publish(evil[::-1], nothing, now_s, held)
+        assert {one.key for one in found.routes} >= held
+        assert not held.intersection(found.direct)
 
 
 def test_service_may_become_smaller_where_others_have_taken_what_was_free() -> None:
@@ -120,7 +195,8 @@ def test_service_may_become_smaller_where_others_have_taken_what_was_free() -> N
     sizes = {smaller: MIB // 2, larger: 2 * MIB}
     paced = PacedRoutes(of_size(lambda one: sizes.get(one, MIB)))
     paced.publish(many, nothing, 0.0)
-    found = paced.publish([smaller, larger, *many[2:]], nothing, 1.0)
+    in_use = [one.key for one in many]
+    found = paced.publish([smaller, larger, *many[2:]], nothing, 1.0, in_use)
     assert found.routes[:2] == [smaller, many[1]]
     assert larger.key in found.left_out
     assert smaller.key not in found.left_out

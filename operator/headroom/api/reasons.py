@@ -204,7 +204,7 @@ class StatusReason(StrEnum):
     may have, or all are taken; clients connect to the replicas."""
     GATEWAY_CONFIGURATION_FULL = "GatewayConfigurationFull"
     """RoutingReady: the services of the namespace have all of the gateways' configuration that one
-    namespace may have; clients connect to the replicas."""
+    namespace may have, or gave way to those of one with less; clients connect to the replicas."""
     GATEWAY_BYPASSED = "GatewayBypassed"
     """RoutingReady: most requests reach the pods of targetRef through another Service; the latency
     is that of the replicas."""

@@ -4,7 +4,7 @@
   routing_changes
 - what a route is made of: parsed_services, ready_pods, target_pods, target_selector,
   gateway_inputs, route_builder
-- what is published: route_publisher, paced_routes
+- what is published: route_publisher, paced_routes, gateway_room
 - each service's port: route_table, port_numbers, recorded_slices, vacant_ports, unread_namespaces
 - its Service and slices: route_writer, handover, hand_back
 - whether gateways accept connections: gateway_probe

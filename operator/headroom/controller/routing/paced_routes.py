@@ -20,6 +20,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from headroom.controller.routing.gateway_room import (
+    MOST_BYTES,
+    NAMESPACE_BYTES,
+    GatewayRoom,
+    Lacking,
+)
 from headroom.fair_share import FairShare
 from headroom.gateway import Route
 from headroom.gateway.built_routes import BuiltRoute
@@ -31,16 +37,10 @@ REMEMBERED_S = 20.0
 CHANGED_BYTES = 4 << 20
 """Configurations that change in that time: 12 kB of a usual service, 210 kB of the largest. In
 sum 12 % of the event loop, and 50 MB of a gateway, where each byte takes twelve."""
-NAMESPACE_BYTES = 16 << 20
-"""Configurations of all services of a namespace: 1000 usual ones, or 80 of the largest, which take
-200 MB of a gateway."""
-
-MOST_BYTES = 32 << 20
-"""All namespaces together: 400 MB of a gateway's 3 GiB. Each has at most as much as is free."""
-
 LEFT_OUT = (
     "the services of the namespace have all of the gateways' configuration that one namespace may "
-    f"have (as much as is free of {MOST_BYTES >> 20} MiB, and at most {NAMESPACE_BYTES >> 20})"
+    f"have (as much as is free of {MOST_BYTES >> 20} MiB, at least an equal share, and at most "
+    f"{NAMESPACE_BYTES >> 20})"
 )
 
 
@@ -52,6 +52,8 @@ class PublishedRoutes(NamedTuple):
     """Keys of routes that are published later for the first time: gateways keep what they have."""
     left_out: Mapping[str, str]
     """Why a route is not published as it is, by key: not before another one is smaller."""
+    direct: Collection[str]
+    """Keys of routes whose clients are led to the replicas: left out, or about to be."""
 
     @property
     def routes(self) -> Sequence[Route]:
@@ -76,13 +78,18 @@ class _Sized(NamedTuple):
 class _Round:
     """What was found in one round over all routes."""
 
-    full: set[str] = field(default_factory=set)
-    """Namespaces without room for a further service."""
-    late: set[str] = field(default_factory=set)
-    """Namespaces that have no turn for a further service now."""
+    stopped: dict[str, bool] = field(default_factory=dict)
+    """Namespaces with no room (True) or no turn for a further service, of which none is built."""
+    lacking: dict[str, Lacking] = field(default_factory=dict)
+    """By namespace."""
     left_out: list[str] = field(default_factory=list)
     sized: dict[str, _Sized] = field(default_factory=dict)
     """By key: so that it is not built each time to know its size."""
+
+    def lacks(self, route: Route, more: int = 0) -> None:
+        """Note that a route is not published as it is."""
+        size, services = self.lacking.get(route.namespace, Lacking(more, 0))
+        self.lacking[route.namespace] = Lacking(size, services + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,7 @@ class PacedRoutes:
 
     build: Callable[[Route], BuiltRoute]
     _published: dict[str, _Published] = field(default_factory=dict)
-    _room: FairShare = field(default_factory=lambda: FairShare(MOST_BYTES))
-    """The bytes of all published routes, by namespace."""
+    _room: GatewayRoom = field(default_factory=GatewayRoom)
     _changes: deque[_Change] = field(default_factory=deque)
     _share: FairShare = field(default_factory=lambda: FairShare(CHANGED_BYTES))
     _round: _Round = field(default_factory=_Round)
@@ -107,54 +113,73 @@ class PacedRoutes:
     _begun: bool = False
 
     def publish(
-        self, routes: Iterable[Route], kept: Callable[[str], bool], now_s: float
+        self,
+        routes: Iterable[Route],
+        kept: Callable[[str], bool],
+        now_s: float,
+        in_use: Collection[str] = (),
     ) -> PublishedRoutes:
-        """Return what to publish; `kept` says which other keys stay as they are."""
+        """Return what to publish; `kept` says which other keys stay as they are.
+
+        Clients may still be led to the gateways for the keys `in_use`.
+        """
         while self._changes and not 0.0 <= now_s - self._changes[0].at_s < REMEMBERED_S:
             past = self._changes.popleft()
             self._share.give_back(past.namespace, past.size)
         wanted = {route.key: route for route in routes}
         for key in [key for key in self._published if key not in wanted and not kept(key)]:
             self._forget(key)
+        self._room.divide(len({one.namespace for one in wanted.values()}))
+        for key in self._room.has_given_way(now_s, in_use):
+            self._forget(key)
         before, self._round = self._round, _Round()
-        for route in wanted.values():
-            self._follow(route, now_s, before.sized.get(route.key))
+        # An operator that begins goes on with what clients use.
+        for route in sorted(wanted.values(), key=lambda one: one.key not in in_use):
+            if route.key not in self._room.leaving:
+                self._follow(route, now_s, before.sized.get(route.key), in_use)
+        self._room.give_way(self._round.lacking, now_s)
         self._begun = True
-        left_out = dict.fromkeys(self._round.left_out, LEFT_OUT)
+        leaving = self._room.leaving
+        left_out = dict.fromkeys((*self._round.left_out, *leaving), LEFT_OUT)
+        out = [key for key in wanted if key not in self._published]
         return PublishedRoutes(
             built=[self._published[key].built for key in wanted if key in self._published],
-            late=[key for key in wanted if key not in self._published and key not in left_out],
+            late=[key for key in out if key not in left_out],
             left_out=left_out,
+            direct={*(key for key in out if key in left_out), *leaving},
         )
 
-    def _follow(self, route: Route, now_s: float, sized: _Sized | None) -> None:
+    def _follow(
+        self, route: Route, now_s: float, sized: _Sized | None, in_use: Collection[str]
+    ) -> None:
         """Take a route over, now or in a later round."""
         key, namespace, found = route.key, route.namespace, self._round
         known = self._published.get(key)
-        if known is None:
-            if namespace in found.full:
+        if known is None and namespace in found.stopped:
+            found.lacks(route)
+            if found.stopped[namespace]:
                 found.left_out.append(key)
-            if namespace in found.full or namespace in found.late:
-                return
-        elif known.built.route == route or not self._may_change(known, now_s):
+            return
+        if known and (known.built.route == route or not self._may_change(known, now_s)):
             return
         if sized is None or sized.route != route:
             built = self.build(route)
             sized = _Sized(route, built.size)
         else:
             built = None
-        before = 0 if known is None else known.size
-        if sized.size > before and not self._has_room(namespace, sized.size - before):
-            found.left_out.append(key)
-            found.sized[key] = sized
-            if known is None:
-                found.full.add(namespace)
-        elif self._begun and not self._share.fits(namespace, sized.size):
-            found.sized[key] = sized
-            if known is None:
-                found.late.add(namespace)
-        else:
+        more = sized.size - (0 if known is None else known.size)
+        has_room = self._room.fits if self._begun or key not in in_use else self._room.fits_at_all
+        is_full = more > 0 and not has_room(namespace, more)
+        if not is_full and (not self._begun or self._share.fits(namespace, sized.size)):
             self._take(built or self.build(route), now_s)
+            return
+        found.sized[key] = sized
+        if is_full:
+            found.left_out.append(key)
+        if more > 0:
+            found.lacks(route, more)
+        if known is None:
+            found.stopped[namespace] = is_full
 
     def _may_change(self, known: _Published, now_s: float) -> bool:
         """Whether a further version of a service may be built now."""
@@ -167,16 +192,9 @@ class PacedRoutes:
         if self._begun:
             self._share.take(namespace, size)
             self._changes.append(_Change(now_s, namespace, size))
-        self._forget(key)
         self._published[key] = _Published(built, size, now_s)
-        self._room.take(namespace, size)
-
-    def _has_room(self, namespace: str, more: int) -> bool:
-        """Return whether a namespace may have this many bytes more."""
-        fits = self._room.held_by(namespace) + more <= NAMESPACE_BYTES
-        return fits and self._room.fits(namespace, more)
+        self._room.take(key, namespace, size)
 
     def _forget(self, key: str) -> None:
-        known = self._published.pop(key, None)
-        if known is not None:
-            self._room.give_back(known.built.route.namespace, known.size)
+        del self._published[key]
+        self._room.give_back(key)

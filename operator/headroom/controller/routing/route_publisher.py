@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
+from headroom.controller.ports import Clock
 from headroom.controller.routing.gateway_inputs import GatewayInputs
 from headroom.controller.routing.paced_routes import PacedRoutes
 from headroom.controller.routing.parsed_services import ParsedServices
 from headroom.controller.routing.ports import Activators, Publisher
 from headroom.controller.routing.ready_pods import ReadyPod, ReadyPodIndex
 from headroom.controller.routing.route_table import RouteTable
+from headroom.controller.routing.route_writer import Routed
 from headroom.controller.routing.target_pods import TargetPods
 from headroom.gateway import snapshot
 from headroom.gateway.built_routes import BuiltEndpoints, build
@@ -32,6 +34,7 @@ class RoutePublisher:
     targets: TargetPods
     publisher: Publisher
     activators: Activators
+    clock: Clock
     gateway_namespace: str
     unread: Collection[str]
     """Namespaces whose services are unknown."""
@@ -48,7 +51,11 @@ class RoutePublisher:
         kept = {*self.unread, *self.unlisted()}
         inputs = self._inputs(kept)
         self.activators.publish(inputs.served, kept)
-        paced = self._paced.publish(inputs.routes, lambda key: is_kept(key, kept), now_s)
+        routed = self._routed_by_key()
+        in_use = {key for key, one in routed.items() if one.is_in_use(self.clock.now_s())}
+        paced = self._paced.publish(inputs.routes, lambda key: is_kept(key, kept), now_s, in_use)
+        for key, one in routed.items():
+            one.direct = key in paced.direct
         found = snapshot(
             paced.built,
             inputs.hosts,
@@ -64,6 +71,13 @@ class RoutePublisher:
             _log.error("%s cannot be routed through gateways as it is: %s", key, failed[key])
         self.table.failed, self.table.left_out = failed, paced.left_out
         self.publisher.publish(found)
+
+    def _routed_by_key(self) -> dict[str, Routed]:
+        return {
+            f"{service.namespace}/{service.name}": self.table.routed[service.uid]
+            for service, _ in self.services
+            if service.uid in self.table.routed
+        }
 
     def _inputs(self, kept: set[str]) -> GatewayInputs:
         """Return what is known of all routed services; add to `kept` those whose pods are not."""

@@ -12,7 +12,7 @@ from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.act.rejected_again import sent_again_after_s
 from headroom.controller.ports import Clock, Cluster, Manifest
 from headroom.controller.routing.gateway_probe import GatewayProber
-from headroom.controller.routing.handover import ServiceTarget, step
+from headroom.controller.routing.handover import RETIRED_AFTER_S, ServiceTarget, step
 from headroom.controller.routing.port_numbers import Recorded
 from headroom.controller.routing.ports import Selectors
 from headroom.errors import ClusterError, Forbidden, Rejected
@@ -35,7 +35,9 @@ class Routed:
     service_name: str = ""
     """The Service of its slice."""
     emptied_s: float | None = None
-    """Since when, back in Service mode, its slice has been empty."""
+    """Since when, back in Service mode or led to its replicas, its slice has been empty."""
+    direct: bool = False
+    """Whether clients are led to the replicas, although it is in Gateway mode."""
     last_error: str = ""
     writing: bool = False
     """Whether a step of it is under way, or waits for its turn."""
@@ -50,6 +52,12 @@ class Routed:
             addresses=one.addresses,
             service_name=one.service_name,
         )
+
+    def is_in_use(self, now_s: float) -> bool:
+        """Whether clients are led to a gateway, or were until now."""
+        emptied_s = self.emptied_s
+        lately = emptied_s is not None and 0.0 <= now_s - emptied_s < RETIRED_AFTER_S
+        return bool(self.addresses) or lately
 
     def may_be_written(self, service: InferenceService, now_s: float) -> bool:
         """Whether its next step may be taken now, on the event loop's clock."""
@@ -101,11 +109,13 @@ class RouteWriter:
     async def converge(self, service: InferenceService, routed: Routed) -> None:
         """Take the next step for the Service and the slice of one service; raise ClusterError."""
         is_routed = service.spec.routing.mode == "Gateway"
-        if is_routed:
+        if is_routed and not routed.direct:
             routed.emptied_s = None
-        elif not routed.addresses:
+        elif not is_routed and not routed.addresses:
             return
         listening = await self._prober.open_for(service.uid, routed.port)
+        if routed.direct:
+            listening = listening[:0]
         leaves = bool(routed.addresses) and not (is_routed and listening)
         accepts = leaves and await self._prober.accepts(routed.addresses[0], routed.port)
         following = step(

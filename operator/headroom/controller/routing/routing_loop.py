@@ -81,6 +81,7 @@ class RoutingLoop:
             targets=targets,
             publisher=publisher,
             activators=activators,
+            clock=clock,
             gateway_namespace=gateway_namespace,
             unread=unread,
             unlisted=unlisted,
