@@ -17,20 +17,25 @@ import pytest
 import yaml
 from aiohttp import web
 
+from headroom.controller.routing.gateway_room import MOST_BYTES
+from headroom.controller.routing.paced_routes import CHANGED_BYTES
 from headroom.gateway import Endpoint, Route
 from headroom.gateway.bounds import (
     BUFFERED_BYTES,
+    BYTES_PER_CONFIGURED,
+    IDLE_BYTES,
     MAX_ANSWER_HEADERS_KIB,
     MAX_CONNECTIONS,
     SERVICE_CONNECTIONS,
     STREAMS_PER_CONNECTION,
     WORST_BYTES,
 )
+from headroom.gateway.built_routes import build
 from headroom.gateway.listeners import READ_WITHIN_S
-from headroom.gateway.values import TenantLimit
+from headroom.gateway.values import RequestClass, TenantLimit
 from reliability.attacks import hostile_client
 from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame
-from reliability.testbed.memory_cgroup import memory_cgroup
+from reliability.testbed.memory_cgroup import bytes_of, memory_cgroup
 from support.fakes_gateway import Gateway, Replica, gateway, ok, service, until, url
 
 pytestmark = pytest.mark.clock
@@ -54,8 +59,7 @@ def shipped_bytes() -> int:
         for container in one["spec"]["template"]["spec"]["containers"]
         if container["name"] == "envoy"
     )
-    assert limit.endswith("Gi")
-    return int(limit.removesuffix("Gi")) << 30
+    return bytes_of(limit)
 
 
 @contextmanager
@@ -228,9 +232,30 @@ def resident_bytes(pid: int) -> int:
     return int(line.split()[1]) << 10
 
 
-def test_all_connections_at_their_worst_cost_fit_the_shipped_limit() -> None:
-    idle = 120_000_000
-    assert idle + MAX_CONNECTIONS * (WORST_BYTES + KERNEL_BYTES) <= shipped_bytes()
+def test_all_connections_and_configurations_at_their_worst_cost_fit_the_shipped_limit() -> None:
+    configured = (MOST_BYTES + CHANGED_BYTES) * BYTES_PER_CONFIGURED
+    connections = MAX_CONNECTIONS * (WORST_BYTES + KERNEL_BYTES)
+    assert IDLE_BYTES + configured + connections <= shipped_bytes()
+
+
+CLASSES = tuple(RequestClass(name=f"c{one}", priority=1, deadline_s=1.0) for one in range(8))
+TENANTS = TenantLimit(header="x-tenant", rate_rps=100, burst=10, in_flight_percent=25)
+
+
+@pytest.mark.parametrize(
+    ("services", "settings"),
+    [(150, {}), (20, {"classes": CLASSES, "tenants": TENANTS, "grpc_port": 1})],
+    ids=["usual", "large"],
+)
+async def test_configuration_costs_no_more_than_the_bounds_assume(
+    front: Gateway, services: int, settings: dict[str, object]
+) -> None:
+    routes = [service(name=f"m{number}", **settings) for number in range(services)]
+    hosts = {one.key: [Endpoint("127.0.0.1", 9)] for one in routes}
+    await front.tell(*routes, replicas=hosts)
+    configured = sum(build(one).size for one in routes)
+    resident = resident_bytes(front.process.pid)
+    assert configured < resident <= IDLE_BYTES + configured * BYTES_PER_CONFIGURED
 
 
 async def test_all_admitted_connections_at_their_worst_fit_the_shipped_limit(

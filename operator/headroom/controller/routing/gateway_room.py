@@ -18,7 +18,7 @@ NAMESPACE_BYTES = 16 << 20
 """Configurations of all services of a namespace: 1000 usual ones, or 80 of the largest, which take
 200 MB of a gateway."""
 MOST_BYTES = 32 << 20
-"""All namespaces together: 400 MB of a gateway's 3 GiB."""
+"""All namespaces together: 400 MB of a gateway's 3.49 GB."""
 LEAVES_WITHIN_S = 60.0
 """A service that gives way is led to its replicas before the gateways forget it; one without a
 replica is forgotten after this."""

@@ -121,7 +121,7 @@ class PacedRoutes:
     ) -> PublishedRoutes:
         """Return what to publish; `kept` says which other keys stay as they are.
 
-        Clients may still be led to the gateways for the keys `in_use`.
+        Clients may still be led to the gateways for the keys `in_use`: these are taken over first.
         """
         while self._changes and not 0.0 <= now_s - self._changes[0].at_s < REMEMBERED_S:
             past = self._changes.popleft()
@@ -129,11 +129,11 @@ class PacedRoutes:
         wanted = {route.key: route for route in routes}
         for key in [key for key in self._published if key not in wanted and not kept(key)]:
             self._forget(key)
-        self._room.divide(len({one.namespace for one in wanted.values()}))
+        held = (one.built.route for one in self._published.values())
+        self._room.divide(len({one.namespace for one in (*wanted.values(), *held)}))
         for key in self._room.has_given_way(now_s, in_use):
             self._forget(key)
         before, self._round = self._round, _Round()
-        # An operator that begins goes on with what clients use.
         for route in sorted(wanted.values(), key=lambda one: one.key not in in_use):
             if route.key not in self._room.leaving:
                 self._follow(route, now_s, before.sized.get(route.key), in_use)
