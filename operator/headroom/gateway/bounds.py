@@ -10,7 +10,7 @@ with a request begun; 92 kB with a body in segments of 512 bytes, each of which 
 4 KiB, be it received whole or streamed to a replica that does not read; 160 kB with such a body,
 the largest headers in both directions and an answer that is not read; 390 kB where tenants have
 limits, since such a request passes two listeners; and 64 kB in the kernel.
-70 MB idle + 36 MiB of configurations x 12 + 6144 x 466 kB = 3.39 GB; the container's limit is
+80 MB idle + 36 MiB of configurations x 12 + 6144 x 466 kB = 3.39 GB; the container's limit is
 3328 MiB = 3.49 GB.
 """
 
@@ -31,8 +31,8 @@ SERVICE_CONNECTIONS = 5120
 """Connections of one service, so that it cannot take all."""
 WORST_BYTES = 400_000
 """Highest memory of a connection, in Envoy."""
-IDLE_BYTES = 70_000_000
-"""Memory of an Envoy without services."""
+IDLE_BYTES = 80_000_000
+"""Memory of an Envoy with its first services."""
 BYTES_PER_CONFIGURED = 12
 """Memory of an Envoy for each byte of a configuration."""
 KERNEL_BYTES = 16 << 10
