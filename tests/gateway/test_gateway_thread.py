@@ -1,4 +1,4 @@
-"""What one client sends takes little of the thread that serves everybody."""
+"""What one client sends takes little of the thread that serves all clients."""
 
 from __future__ import annotations
 

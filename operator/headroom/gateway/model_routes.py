@@ -21,7 +21,7 @@ PROGRAM_SIZE = 400
 has; the longest has 128, and twice as many where each is a dot that is escaped."""
 _LOOKED_AT = 160
 """Characters of the path: more than the longest name, what is before it and the one behind it. A
-path of 15 KB took 16 patterns 15 ms of the thread that serves everybody."""
+path of 15 KB took 16 patterns 15 ms of the thread that serves all clients."""
 _METADATA, _KEY = "headroom", "model"
 
 

@@ -30,7 +30,7 @@ _PROGRAM_SIZE = "re2.max_program_size.error_level"
 _REQUESTS_AT_ONCE = "http.max_requests_per_io_cycle"
 """Envoy's runtime key for the requests of a connection that are processed before other connections
 have their turn; without it, all that one read holds: 300 of HTTP/2, each reset by its client, took
-20 ms of the one thread that serves everybody."""
+20 ms of the one thread that serves all clients."""
 
 
 def bootstrap(
