@@ -72,10 +72,13 @@ class Estimate:
         )
 
 
-def estimate(total: Vector, ratios: Ratios, before: float = 0.0) -> Estimate:
+def estimate(
+    total: Vector, ratios: Ratios, before: float = 0.0, least_noise_s: float = 0.0
+) -> Estimate:
     """Return the cost that explains the sums best.
 
-    `before` is the share of experts that was taken last, which less evidence keeps.
+    `before` is the share of experts that was taken last, which less evidence keeps; `least_noise_s`
+    what an error of one deviation is at least, of a machine that is not as fast at all times.
     """
     line = sums.squares(total)
     stated = ratios.experts_per_prompt > 0.0
@@ -88,6 +91,7 @@ def estimate(total: Vector, ratios: Ratios, before: float = 0.0) -> Estimate:
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
     scale_s = _prompt_token_s(line, float(measured[0][PROMPT]), ratios)
     noise_s = _noise_s(line, min(map(_left_s, (line, *mixtures), measured)))
+    noise_s = max(noise_s, least_noise_s)
     if stated:
         return _best(mixtures[0], ratios, shares[0], scale_s, noise_s, measured[1])
     without = _best(line, ratios, 0.0, scale_s, noise_s, measured[0])

@@ -38,6 +38,12 @@ CHANGED = 1.15
 """The recent iterations take this many times as long as expected, or as short: the engine is
 another one, and what was learned counts for little against what is seen now."""
 RECENT_S = 60.0
+UNSTEADY_S = 1800.0
+UNUSUAL, DOUBLED = 3.0, 2.0
+"""By how many usual deviations of a minute another engine differs, and by how many times the last
+change the next one. A machine that other work shares is faster and slower by the minute: what it
+takes is the mean. Worked: 30 % faster and slower, for 40 s each: forgotten at every change, 0.5 to
+2.5 times the true capacity within half an hour."""
 
 
 Bin = tuple[int, int]
@@ -50,6 +56,10 @@ class Ledger:
     bins: Mapping[Bin, Sums] = field(default_factory=dict)
     recent: float = 0.0
     """Logarithm of measured over expected time, averaged over RECENT_S."""
+    unsteady: float = 0.0
+    """Mean square of `recent` over UNSTEADY_S, at least that of the latest change."""
+    recent_s: float = 0.0
+    """Engine seconds of the last minute: faded over RECENT_S."""
     iterations: float = 0.0
     """That were ever seen."""
     share: float = 0.0
@@ -68,7 +78,7 @@ class Ledger:
         columns = intervals.columns(ratios)
         usable = (intervals.iterations >= LEAST_ITERATIONS) & (intervals.seconds > 0.0)
         usable &= np.isfinite(columns.sum(axis=1) + intervals.seconds)
-        recent, bins, ratio = self.recent, self.bins, intervals.seconds
+        recent, unsteady, bins, ratio = self.recent, self.unsteady, self.bins, intervals.seconds
         if not any_set(usable):
             return self
         outliers_s = 0.0
@@ -89,13 +99,26 @@ class Ledger:
             logarithm = float((np.log(ratio) * weights).sum() / weights.sum())
             gain = -math.expm1(-max(0.0, elapsed_s) / RECENT_S)
             recent += gain * (logarithm - recent)
-            if abs(recent) > math.log(CHANGED):
+            gain = -math.expm1(-max(0.0, elapsed_s) / UNSTEADY_S)
+            unsteady += gain * (recent * recent - unsteady)
+            if abs(recent) > max(math.log(CHANGED), UNUSUAL * math.sqrt(unsteady)):
                 factor = math.exp(recent)
                 bins = {key: sums.rescaled(one, factor) for key, one in bins.items()}
+                unsteady = max(unsteady, (DOUBLED * recent / UNUSUAL) ** 2)
                 recent = 0.0
+        recent_s = self.recent_s * math.exp(-max(0.0, elapsed_s) / RECENT_S)
+        recent_s += float((weights * intervals.seconds).sum())
         bins = _with_bins(bins, _by_bin(columns, intervals), elapsed_s)
         iterations = self.iterations + float(weights.sum())
-        return replace(self, bins=bins, recent=recent, iterations=iterations, outliers_s=outliers_s)
+        return replace(
+            self,
+            bins=bins,
+            recent=recent,
+            unsteady=unsteady,
+            recent_s=recent_s,
+            iterations=iterations,
+            outliers_s=outliers_s,
+        )
 
     def observe_sums(
         self, xx: Vector, xy: Vector, ratios: Ratios, elapsed_s: float, prompt_tokens: float
@@ -136,7 +159,16 @@ class Ledger:
         total = sums.total(self.bins.values())
         if stated is not None:
             total = total + _stated(total, stated)
-        return estimate(total, ratios, self.share)
+        return estimate(total, ratios, self.share, self.noise_s)
+
+    @property
+    def noise_s(self) -> float:
+        """What a squared error of one deviation is at least, in seconds: all of a minute or two.
+
+        0 for an engine that is steadier than what another one is told from.
+        """
+        usual = (math.log(CHANGED) / UNUSUAL) ** 2
+        return max(0.0, self.unsteady - usual) * 2.0 * self.recent_s
 
     @cached_property
     def spread(self) -> float:
