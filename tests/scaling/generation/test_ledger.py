@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+from statistics import median
+
 import numpy as np
 import pytest
 
 from headroom.scaling import State
 from headroom.scaling.generation.learning import learned_checkpoint
 from headroom.scaling.generation.learning.learned import GenerationState
-from headroom.scaling.generation.learning.ledger import RECENT_S, Ledger
+from headroom.scaling.generation.learning.ledger import Ledger
 from headroom.scaling.generation.learning.length_sums import WIDTH
 from headroom.scaling.generation.learning.lengths import Lengths
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.generation.learning.steadiness import RECENT_S
 from headroom.scaling.values.tokens import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0
+SPREAD = 1.3
+"""Largest over smallest cost of a full iteration in half an hour of a shared machine."""
 EVERY = 50
 """Iterations between two pages."""
 
@@ -141,6 +148,44 @@ def test_engine_that_takes_many_times_as_long(
     measured = expected.iteration_s(200.0, 20.0, 40_000.0)
     wanted = (slower if learns else COST).iteration_s(200.0, 20.0, 40_000.0)
     assert measured == pytest.approx(wanted, rel=0.1)
+
+
+def after(ledger: Ledger, speeds: Iterable[float]) -> tuple[Ledger, list[float]]:
+    """Return the ledger, and a full iteration over the true one in each step at these speeds."""
+    found = []
+    for speed in speeds:
+        estimate = ledger.fit(Ratios())
+        expected = COST if estimate is None else estimate.cost(Ratios())
+        sequences = 1.0 + len(found) % 3
+        ledger = ledger.observe(
+            interval(scaled(COST, speed), 2, sequences), Ratios(), TEACH_S, expected
+        )
+        estimate = ledger.fit(Ratios())
+        assert estimate is not None
+        full = estimate.cost(Ratios()).iteration_s(200.0, 64.0, 128_000.0)
+        found.append(full / COST.iteration_s(200.0, 64.0, 128_000.0))
+    return ledger, found
+
+
+def test_machine_that_other_work_shares_is_learned_as_its_mean() -> None:
+    """30 % faster and slower, for 40 s each, at one to three sequences, for an hour."""
+    spreads, kept = [], math.exp(-TEACH_S / 40.0)
+    for seed in range(4):
+        random, wandering, speeds = np.random.default_rng(seed), 0.0, []
+        for _ in range(360):
+            wandering = kept * wandering + 0.3 * math.sqrt(1.0 - kept * kept) * random.normal()
+            speeds.append(math.exp(wandering - 0.3**2 / 2.0))
+        settled = after(Ledger(), speeds)[1][180:]
+        spreads.append(max(settled) / min(settled))
+    assert median(spreads) < SPREAD
+
+
+def test_another_engine_is_learned_within_minutes_on_a_steady_machine() -> None:
+    ledger, _ = after(Ledger(), [1.0] * 180)
+    ledger, slower = after(ledger, [2.0] * 24)
+    assert slower[-1] == pytest.approx(2.0, rel=0.1)
+    _, back = after(ledger, [1.0] * 60)
+    assert back[-1] == pytest.approx(1.0, rel=0.15)
 
 
 def test_engine_unlike_a_stated_cost_is_learned() -> None:

@@ -19,6 +19,7 @@ from headroom.scaling.generation.learning import experts, sums
 from headroom.scaling.generation.learning.estimate import Estimate, estimate
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.generation.learning.steadiness import RECENT_S, Steadiness
 from headroom.scaling.generation.learning.sums import Sums
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set, any_set
@@ -28,23 +29,12 @@ HALF_LIFE_S = 1800.0
 """Half-life of a bin, in time during which it is refreshed."""
 BIN_FACTOR = 1.5
 PRIOR_ITERATIONS = 2000.0
-"""Weight of a stated cost: that of this many iterations, half a minute of work."""
+"""Weight of a stated cost: that of so many iterations, half a minute of work."""
 LEAST_ITERATIONS = 5.0
 """Fewer in an interval are not an average."""
 OUTLIER_FACTOR = 5.0
 """An interval this many times slower than expected is a hang or a compilation, unless all have been
 for RECENT_S: then it is another engine."""
-CHANGED = 1.15
-"""The recent iterations take this many times as long as expected, or as short: the engine is
-another one, and what was learned counts for little against what is seen now."""
-RECENT_S = 60.0
-UNSTEADY_S = 1800.0
-UNUSUAL, DOUBLED = 3.0, 2.0
-"""By how many usual deviations of a minute another engine differs, and by how many times the last
-change the next one. A machine that other work shares is faster and slower by the minute: what it
-takes is the mean. Worked: 30 % faster and slower, for 40 s each: forgotten at every change, 0.5 to
-2.5 times the true capacity within half an hour."""
-
 
 Bin = tuple[int, int]
 
@@ -54,12 +44,7 @@ class Ledger:
     """Sums of the least squares by bin, and whether the engine has changed."""
 
     bins: Mapping[Bin, Sums] = field(default_factory=dict)
-    recent: float = 0.0
-    """Logarithm of measured over expected time, averaged over RECENT_S."""
-    unsteady: float = 0.0
-    """Mean square of `recent` over UNSTEADY_S, at least that of the latest change."""
-    recent_s: float = 0.0
-    """Engine seconds of the last minute: faded over RECENT_S."""
+    steadiness: Steadiness = field(default_factory=Steadiness)
     iterations: float = 0.0
     """That were ever seen."""
     share: float = 0.0
@@ -78,7 +63,7 @@ class Ledger:
         columns = intervals.columns(ratios)
         usable = (intervals.iterations >= LEAST_ITERATIONS) & (intervals.seconds > 0.0)
         usable &= np.isfinite(columns.sum(axis=1) + intervals.seconds)
-        recent, unsteady, bins, ratio = self.recent, self.unsteady, self.bins, intervals.seconds
+        steadiness, bins, ratio = self.steadiness, self.bins, intervals.seconds
         if not any_set(usable):
             return self
         outliers_s = 0.0
@@ -97,25 +82,16 @@ class Ledger:
         weights = intervals.iterations
         if expected is not None:
             logarithm = float((np.log(ratio) * weights).sum() / weights.sum())
-            gain = -math.expm1(-max(0.0, elapsed_s) / RECENT_S)
-            recent += gain * (logarithm - recent)
-            gain = -math.expm1(-max(0.0, elapsed_s) / UNSTEADY_S)
-            unsteady += gain * (recent * recent - unsteady)
-            if abs(recent) > max(math.log(CHANGED), UNUSUAL * math.sqrt(unsteady)):
-                factor = math.exp(recent)
+            engine_s = float((weights * intervals.seconds).sum())
+            steadiness, factor = steadiness.observe(logarithm, engine_s, elapsed_s)
+            if factor != 1.0:
                 bins = {key: sums.rescaled(one, factor) for key, one in bins.items()}
-                unsteady = max(unsteady, (DOUBLED * recent / UNUSUAL) ** 2)
-                recent = 0.0
-        recent_s = self.recent_s * math.exp(-max(0.0, elapsed_s) / RECENT_S)
-        recent_s += float((weights * intervals.seconds).sum())
         bins = _with_bins(bins, _by_bin(columns, intervals), elapsed_s)
         iterations = self.iterations + float(weights.sum())
         return replace(
             self,
             bins=bins,
-            recent=recent,
-            unsteady=unsteady,
-            recent_s=recent_s,
+            steadiness=steadiness,
             iterations=iterations,
             outliers_s=outliers_s,
         )
@@ -159,16 +135,7 @@ class Ledger:
         total = sums.total(self.bins.values())
         if stated is not None:
             total = total + _stated(total, stated)
-        return estimate(total, ratios, self.share, self.noise_s)
-
-    @property
-    def noise_s(self) -> float:
-        """What a squared error of one deviation is at least, in seconds: all of a minute or two.
-
-        0 for an engine that is steadier than what another one is told from.
-        """
-        usual = (math.log(CHANGED) / UNUSUAL) ** 2
-        return max(0.0, self.unsteady - usual) * 2.0 * self.recent_s
+        return estimate(total, ratios, self.share, self.steadiness.noise_s)
 
     @cached_property
     def spread(self) -> float:
