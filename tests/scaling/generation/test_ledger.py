@@ -152,7 +152,7 @@ def test_engine_that_takes_many_times_as_long(
 
 def after(ledger: Ledger, speeds: Iterable[float]) -> tuple[Ledger, list[float]]:
     """Return the ledger, and a full iteration over the true one in each step at these speeds."""
-    found = []
+    found: list[float] = []
     for speed in speeds:
         estimate = ledger.fit(Ratios())
         expected = COST if estimate is None else estimate.cost(Ratios())
