@@ -148,7 +148,7 @@ def test_times_between_tokens_stand_for_those_per_output_token_of_dynamos_mocker
     assert (shown.bounds_s[:2], shown.counts[:2]) == ((0.01, 0.025), (532, 2647))
     assert sample is not None
     assert sample.generation is not None
-    assert sample.generation.output_token is None, "the law counts requests"
+    assert sample.generation.output_token is None, "the model counts requests"
 
 
 def test_llamacpp_page_has_iterations_and_tokens_only() -> None:

@@ -54,7 +54,7 @@ class Steadiness:
     def noise_s(self) -> float:
         """Square of an error of one deviation in seconds: that of one or two minutes together.
 
-        0 for an engine that is steadier than what another one is told from.
+        0 for an engine that is steadier than what shows another one.
         """
         usual = (math.log(CHANGED) / UNUSUAL) ** 2
         return max(0.0, self.unsteady - usual) * 2.0 * self.engine_s
