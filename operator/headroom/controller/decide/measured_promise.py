@@ -64,8 +64,8 @@ class Measured:
 def completed(decision: Decision, measured: Iterable[Measured]) -> Decision:
     """Return the decision with what the model could not measure of the service's own promises.
 
-    A histogram that stands for the time per output token counts no requests: the model does not read
-    it, but it shows whether the promise is kept.
+    A histogram that stands for the time per output token counts no requests: the model does not
+    read it, but it shows whether the promise is kept.
     """
     generation = decision.generation
     if generation is None:
