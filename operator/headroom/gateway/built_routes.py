@@ -1,6 +1,6 @@
-"""What is built of a route, and what is kept of it: the newest alone. Pure.
+"""Builds the configuration of a route, and keeps only the newest of each service. Pure.
 
-A route of the largest has 210 kB, and the endpoints of 1000 replicas 100 kB. Kept by number,
+The largest route has 210 kB, and the endpoints of 1000 replicas 100 kB. Kept by number,
 earlier versions of one service that is edited every two seconds, or whose replicas flap, take all
 of the operator's memory within half an hour.
 """

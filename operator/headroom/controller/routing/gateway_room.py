@@ -1,8 +1,9 @@
 """How much of the gateways' memory the configurations of a namespace may take. Pure.
 
-As much as is free, so that another one can begin at once; what is published stays, though, so ten
-namespaces that take all they may leave the next one nothing. So each has at least an equal share
-of all: for it, those that hold more give way, the one that holds most first (max-min fairness).
+A namespace may take as much as is free, so that the next one can begin at once. Published
+configurations stay, so ten namespaces that take all they may leave nothing to the next. Therefore
+each namespace has at least an equal share of all the memory: namespaces that hold more give way to
+it, the one that holds most first (max-min fairness).
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 RECENT_S = 60.0
 CHANGED = 1.15
-"""The recent iterations take so many times as long as expected, or as short: the engine is another
-one, and what was learned counts for little against what is seen now."""
+"""The recent iterations take this many times as long as expected, or as short: the engine is
+another one, and what was learned counts for little against what is seen now."""
 UNSTEADY_S = 1800.0
 UNUSUAL = 3.0
 """Usual deviations of a minute by which another engine differs."""
