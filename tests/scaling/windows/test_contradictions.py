@@ -68,6 +68,27 @@ def test_uneven_shares_of_kept_connections_are_no_contradiction(
     assert all(not one.left_out for one in decisions)
 
 
+def test_new_replica_without_kept_connections_holds_nothing() -> None:
+    """Clients keep their connections to the first replica, whose number is not measured yet."""
+    fleet = Fleet(replicas=2, routing=Routing.STICKY)
+    fleet.shares = [2.0, 0.06]
+    for _ in range(60):
+        fleet.next()
+        assert not fleet.state.contradictions.found
+
+
+@pytest.mark.parametrize("moved_after", [0, 60])
+def test_replica_without_reopened_connections_for_seconds_holds_nothing(moved_after: int) -> None:
+    """Few connections are in use at a time, many within the window in which they are learned."""
+    fleet = Fleet(36.0, 3, Routing.STICKY)
+    fleet.run(moved_after)
+    for turn in range(24):
+        fleet.shares = [0.0 if number == turn % 3 else 1.5 for number in range(3)]
+        for _ in range(3):
+            fleet.next()
+            assert not fleet.state.contradictions.found
+
+
 def test_replica_without_its_share_of_many_kept_connections_is_named() -> None:
     fleet = Fleet(routing=Routing.STICKY)
     fleet.run(300)

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel, Observation, PodSample
-from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.replica_defect import LeftOut
 from headroom.scaling.windows.leaps import fallen, leaps, may_leap
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.uneven_shares import Shares, is_measured, read_shares, with_share
+from headroom.scaling.windows.uneven_shares import Shares, read_shares, with_share
 
 REBASED_S, FORGOTTEN_S = 30.0, 90.0
 REAL_S = 600.0
@@ -81,8 +81,7 @@ class Contradictions:
         if leaping:
             after = self._without(policy, observation, windows, leaping)
         shares = read_shares(policy, after, ready, connections, proven, observation.now_s)
-        measured = is_measured(policy, connections)
-        return self._with(policy, observation, shares, measured, after, leaping, fell), after
+        return self._with(policy, observation, shares, after, leaping, fell), after
 
     def _faded(self, now_s: float) -> Contradictions:
         if not (self.found or self.fell) and self.understated == 1.0:
@@ -123,14 +122,13 @@ class Contradictions:
         policy: Policy,
         observation: Observation,
         shares: Shares,
-        measured: bool,
         after: Windows,
         leaping: Mapping[str, str],
         fell: Mapping[str, float],
     ) -> Contradictions:
         now_s = observation.now_s
         idle, even, understated = shares.idle, self.even, shares.understated
-        if measured:
+        if policy.routing is Routing.STICKY:
             if idle or not even:
                 even = (even & after.last.keys()) | with_share(after, policy.stable_window_s)
             idle = {uid: text for uid, text in idle.items() if self._may_be_idle(uid, even, now_s)}

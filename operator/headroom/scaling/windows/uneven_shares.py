@@ -1,9 +1,11 @@
 """Finds ready replicas with far fewer requests than even routing can give them. Pure.
 
-A difference alone is no contradiction. Where connections stay with their replicas, shares differ;
-while their number is not measured, only a replica with hardly any request counts, and with few
-connections a removal waits for a quarter of an hour anyway (`decider.py`). Routing that sees load
-gives fewer requests to a replica that is busier, so there it must also be less busy.
+A difference alone is no contradiction. Where connections stay with their replicas, shares differ:
+only a replica counts that has had its share, as a new one has no connection, and only in the stable
+window, as clients that reopen connections use few of them within seconds. While their number is not
+measured, the replica must have hardly any request, and with few connections a removal waits for a
+quarter of an hour anyway (`limits/scale_down.py`). Routing that sees load gives fewer requests to a
+replica that is busier, so there it must also be less busy.
 
 A share that few connections explain only keeps the replicas: no removal, but the replica is not
 accused. It is where the windows prove so many connections that chance does not explain it.
@@ -35,10 +37,7 @@ SETTLED_S = 30.0
 
 
 def is_measured(policy: Policy, connections: int | None) -> bool:
-    """Whether connections stay with their replicas and are known to be many.
-
-    New replicas then have few of them for long: only one that has had its share can have too few.
-    """
+    """Whether connections stay with their replicas and are known to be many."""
     return policy.routing is Routing.STICKY and connections is not None
 
 
@@ -83,7 +82,8 @@ def read_shares(
     found, accused, understated = dict[str, str](), set[str](), 1.0
     watched_s = windows.watched_s(now_s, policy.stable_window_s)
     bursts_s = policy.burst_windows_s  # a rate is known after the longest, and so is a share
-    known_s = {*bursts_s[:1], *bursts_s[-1:], policy.stable_window_s}
+    shorter_s = () if policy.routing is Routing.STICKY else (*bursts_s[:1], *bursts_s[-1:])
+    known_s = {*shorter_s, policy.stable_window_s}
     windows_s, since_s = known_s | {watched_s}, now_s - windows.gap_s[1]
     if since_s < policy.stable_window_s:  # before it, replicas had the mean of a gap
         windows_s = {window_s for window_s in windows_s if window_s <= since_s}
