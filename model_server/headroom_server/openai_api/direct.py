@@ -17,7 +17,7 @@ from headroom_server.connection import Connection, Headers
 from headroom_server.errors import DisconnectedError, InvalidRequestError
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import Endpoint, endpoint_of
-from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES, takes_long
+from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.released_errors import release
@@ -78,7 +78,7 @@ class DirectGeneration:
         body, exchange.body = exchange.body, b""
         try:
             call, options = service.reader.parsed(parse, body, exchange.head.headers)
-            if call.choices.stream and not takes_long(call):
+            if call.choices.stream and not service.prompts.takes_long(call):
                 service.stream(call, options, make_form, connection, exchange.arrived_s, fail)
                 return
         except Exception as error:  # noqa: BLE001 - the last resort, which logs it

@@ -21,7 +21,7 @@ from headroom_server.openai_api.bodies.parsing import chat_of
 from headroom_server.openai_api.bodies.token_schemas import DetokenizeFields, TokenizeFields
 from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
-from headroom_server.openai_api.prompts.rendering import only_prompt, renders_long
+from headroom_server.openai_api.prompts.rendering import only_prompt
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.scheduling.request_options import parse_request_options
 from headroom_server.web.inference.request_body import explain
@@ -65,7 +65,7 @@ class Tokenization:
         text, limits = service.text, service.generator.limits
         names = bool(fields.return_token_strs)
         special = fields.add_special_tokens
-        long = names or renders_long(call)
+        long = names or service.prompts.takes_long(call)
         return lambda: tokenized(call, text, limits, special=special, names=names), long
 
     def _parse_detokenize(self, body: bytes) -> tuple[Work, bool]:
@@ -89,7 +89,9 @@ class Tokenization:
                 explain(error, headers)
                 raise
             long = long or len(body) > SHORT_BODY_BYTES
-            return await service.prompts.run(work, connection, tenant) if long else work()
+            if not long:
+                return service.prompts.at_once(work)
+            return await service.prompts.run(work, connection, tenant)
         except InvalidRequestError as error:
             error.counted = True  # no invalid request for generated text
             raise

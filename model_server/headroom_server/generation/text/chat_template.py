@@ -16,10 +16,10 @@ from typing import Any
 from jinja2 import Template, TemplateError, nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from headroom_server.engine import LoadError
 from headroom_server.errors import InvalidRequestError
+from headroom_server.generation.text.template_sandbox import BoundedSandbox
 from headroom_server.generation.text.tokenizer_folder import read_json, token_name
 from headroom_server.generation.text.tool_calls import style_of
 
@@ -50,8 +50,9 @@ class ChatTemplate:
             LoadError: one is not valid.
         """
         with_tools = source if tool_source is None else tool_source
-        self._template = _compiled(source)
-        self._tool_template = self._template if tool_source is None else _compiled(tool_source)
+        self._sandbox = _sandbox()
+        self._template = self._compiled(source)
+        self._tool_template = self._compiled(with_tools)
         self._special_tokens = dict(special_tokens)
         self.takes_tools = "tools" in with_tools
         """Whether it can describe tools to the model."""
@@ -71,6 +72,7 @@ class ChatTemplate:
             InvalidRequestError: the template does not accept these messages.
         """
         template = self._template if tools is None else self._tool_template
+        self._sandbox.begin()
         try:
             return template.render(
                 **(options or {}),
@@ -89,20 +91,23 @@ class ChatTemplate:
                 f"messages must fit the model's chat template; got {type(error).__name__}"
             ) from error
 
+    def _compiled(self, source: str) -> Template:
+        try:
+            return self._sandbox.from_string(source)
+        except (TemplateError, RecursionError) as error:
+            raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
 
-def _compiled(source: str) -> Template:
-    environment = ImmutableSandboxedEnvironment(
+
+def _sandbox() -> BoundedSandbox:
+    sandbox = BoundedSandbox(
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=[loopcontrols, _GenerationBlock],
     )
-    environment.filters["tojson"] = _tojson
-    environment.globals["raise_exception"] = _raise
-    environment.globals["strftime_now"] = _strftime_now
-    try:
-        return environment.from_string(source)
-    except TemplateError as error:
-        raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
+    sandbox.filters["tojson"] = _tojson
+    sandbox.globals["raise_exception"] = _raise
+    sandbox.globals["strftime_now"] = _strftime_now
+    return sandbox
 
 
 def _raise(message: object) -> None:

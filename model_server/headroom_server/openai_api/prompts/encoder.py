@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -33,6 +34,8 @@ SHORT_BODY_BYTES = 16 * 1024
 """Longer prompts are tokenized on a thread: 16 KiB take about 2 ms."""
 CACHED_BODY_BYTES = 256 * 1024
 """Tokens of longer prompts are not cached: a look-up would take milliseconds of the event loop."""
+SLOW_CPU_S = 0.05
+"""A short prompt that takes longer is of a chat template or tokenizer that is slow for any."""
 
 R = TypeVar("R")
 
@@ -47,11 +50,6 @@ class EncodedCall(NamedTuple):
     """Kind and text of what they were compiled from."""
 
 
-def takes_long(call: Call) -> bool:
-    """Whether encoding takes longer than the event loop has for a request, however short it is."""
-    return renders_long(call) or constrained(call)
-
-
 class PromptEncoder:
     """The prompts and constraints of one generating model."""
 
@@ -63,6 +61,15 @@ class PromptEncoder:
         self._tokenizing = WorkerTurns("tokenizer", "prompts that wait to be tokenized")
         self._compiling = WorkerTurns("constraints", "constraints that wait to be compiled")
         self._compiling_long = WorkerTurns("slow constraints", "constraints that take long")
+        self._slow = False
+        """Whether a short prompt took long; from then on, all are encoded on the thread."""
+
+    def takes_long(self, call: Call) -> bool:
+        """Whether encoding takes longer than the event loop has for a call, however short it is."""
+        return self._prompt_takes_long(call) or constrained(call)
+
+    def _prompt_takes_long(self, call: Call) -> bool:
+        return self._slow or renders_long(call)
 
     def encode_short(self, call: Call) -> EncodedCall:
         """Encode a call that is short and does not take long.
@@ -70,7 +77,7 @@ class PromptEncoder:
         Raises:
             InvalidRequestError: prompt and answer do not fit.
         """
-        prompts = self._tokenized(call)
+        prompts = self.at_once(partial(self._tokenized, call))
         return EncodedCall(prompts, (None,) * (len(prompts) * call.choices.n))
 
     async def encode(
@@ -86,8 +93,8 @@ class PromptEncoder:
             DisconnectedError: the client left meanwhile.
         """
         short = size <= SHORT_BODY_BYTES
-        if short and not renders_long(call):
-            prompts = self._tokenized(call)
+        if short and not self._prompt_takes_long(call):
+            prompts = self.at_once(partial(self._tokenized, call))
         else:
             prompts = await self._long_prompts(call, size, connection, tenant, fresh=fresh)
         count = len(prompts) * call.choices.n
@@ -108,6 +115,14 @@ class PromptEncoder:
             return await self._compiling.run(connection, tenant, partial(work, quick=True))
         except TooComplexError:
             return await self._compiling_long.run(connection, tenant, partial(work, quick=False))
+
+    def at_once(self, work: Callable[[], R]) -> R:
+        """Return what the work on a short prompt returns, and note whether it took long."""
+        began_s = time.thread_time()
+        try:
+            return work()
+        finally:
+            self._slow = self._slow or time.thread_time() - began_s > SLOW_CPU_S
 
     async def run(self, work: Callable[[], R], connection: Connection, tenant: str) -> R:
         """Return what the work returns, which takes its turn with long prompts.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.tokenizer import ByteTokenizer
 from headroom_server.generation.values import Sampling
 from headroom_server.openai_api.bodies.parameters import ChatCall, Choices
-from headroom_server.openai_api.prompts.encoder import takes_long
+from headroom_server.openai_api.prompts.encoder import SLOW_CPU_S, PromptEncoder
 from headroom_server.openai_api.prompts.rendering import MOST_MESSAGES_AT_ONCE
 from headroom_server.openai_api.prompts.worker_turns import MOST_WAITING, WorkerTurns
 from support.generation_front import front
@@ -116,11 +117,37 @@ async def test_short_body_of_many_messages_is_rendered_on_the_thread(stream: boo
     assert chat.threads == ["MainThread", "tokenizer"]
 
 
-def test_fast_path_of_streams_takes_no_long_ones() -> None:
+class SlowRendering(Rendering):
+    """Takes long whatever it renders."""
+
+    def render(self, messages: Sequence[Mapping[str, Any]], **given: Any) -> str:
+        until_s = time.thread_time() + 1.2 * SLOW_CPU_S
+        while time.thread_time() < until_s:
+            pass
+        return super().render(messages, **given)
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
+async def test_template_that_was_slow_once_is_rendered_on_the_thread(path: str) -> None:
+    chat = SlowRendering()
+    async with front(text=ModelText(tokenizer=ByteTokenizer(), chat=chat)) as world:
+        for _ in range(3):
+            answer = await world.post(path, messages=[{"role": "user", "content": "a"}])
+            assert answer.status_code == 200, answer.text
+    assert chat.threads == ["MainThread", "tokenizer", "tokenizer"]
+
+
+async def test_fast_path_of_streams_takes_no_long_ones() -> None:
     choices = Choices(sampling=Sampling(), stream=True)
 
     def call(messages: int) -> ChatCall:
-        return ChatCall(model="m", messages=({},) * messages, choices=choices, template_options={})
+        messages_of = ({"role": "user", "content": ""},) * messages
+        return ChatCall(model="m", messages=messages_of, choices=choices, template_options={})
 
-    assert not takes_long(call(MOST_MESSAGES_AT_ONCE))
-    assert takes_long(call(MOST_MESSAGES_AT_ONCE + 1))
+    slow = ModelText(tokenizer=ByteTokenizer(), chat=SlowRendering())
+    async with front() as world:
+        encoder = PromptEncoder(world.generator, slow, "m")
+        assert not encoder.takes_long(call(MOST_MESSAGES_AT_ONCE))
+        assert encoder.takes_long(call(MOST_MESSAGES_AT_ONCE + 1))
+        encoder.encode_short(call(1))
+        assert encoder.takes_long(call(1))
