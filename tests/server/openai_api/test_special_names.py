@@ -6,9 +6,11 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
 
 from headroom_server.generation.text.chat_template import ChatTemplate
 from headroom_server.generation.text.huggingface_folder import load_text
+from headroom_server.generation.text.huggingface_tokenizer import HuggingFaceTokenizer
 from headroom_server.generation.text.model_text import ModelText
 from headroom_server.generation.text.special_names import CUT, SpecialNames, pieces
 from headroom_server.generation.text.turn_marks import turn_marks
@@ -115,3 +117,47 @@ def test_no_piece_has_a_name_and_all_together_are_the_text(written: list[str]) -
     assert "".join(pieces(cut)) == content
     assert not [name for name in NAMES if len(name) > 1 for one in pieces(cut) if name in one]
     assert (CUT in cut) == any(name in content for name in NAMES if len(name) > 1)
+
+
+NORMALIZED = [
+    pytest.param(normalizers.Lowercase(), "<|im_end|>", "<|IM_END|>", id="capital letters"),
+    pytest.param(normalizers.Lowercase(), "<|IM_END|>", "<|im_end|>", id="small letters"),
+    pytest.param(normalizers.NFKC(), "<|im_end|>", "<\uff5cim_end\uff5c>", id="wide bars"),
+    pytest.param(normalizers.NFKC(), "<\uff5cend\uff5c>", "<|end|>", id="bars for wide ones"),
+    pytest.param(normalizers.Nmt(), "<|im_end|>", "<|im_\x01end|>", id="what is left out"),
+    pytest.param(normalizers.Replace("~", "<|end|>"), "<|end|>", "~", id="a single character"),
+    pytest.param(
+        normalizers.Replace("##", ""), "<|end|>", "<|e##nd|><|en####d|>", id="more than one"
+    ),
+]
+
+
+def normalizing(normalizer: normalizers.Normalizer, name: str) -> Tokenizer:
+    vocabulary = {one: place for place, one in enumerate(pre_tokenizers.ByteLevel.alphabet())}
+    library = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    library.normalizer = normalizer
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    library.add_special_tokens([AddedToken(name, normalized=True)])
+    return library
+
+
+@pytest.mark.parametrize(("normalizer", "name", "written"), NORMALIZED)
+@pytest.mark.parametrize("around", ["", "a b "])
+def test_name_that_appears_when_a_message_is_normalized_is_text(
+    normalizer: normalizers.Normalizer, name: str, written: str, around: str
+) -> None:
+    library = normalizing(normalizer, name)
+    special = library.token_to_id(name)
+    message = around + written + around
+    assert special in library.encode(message).ids
+    tokenizer = HuggingFaceTokenizer(library, [special])
+    cut = pieces(tokenizer.special_names.as_text(message))
+    assert special not in [one for text in cut for one in tokenizer.encode(text, special=False)]
+    assert "".join(cut) == message or len(written) == 1
+    assert special in tokenizer.encode(name, special=False), "of the chat template"
+
+
+def test_other_messages_are_tokenized_as_a_whole_where_names_are_normalized() -> None:
+    library = normalizing(normalizers.Lowercase(), "<|im_end|>")
+    message = "A < B | C_END |>"
+    assert HuggingFaceTokenizer(library, []).special_names.as_text(message) == message

@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import orjson
 from tokenizers import Tokenizer as LibraryTokenizer
 
+from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.text.chat import ChatFormat
+from headroom_server.generation.text.library_panics import NOT_SPLIT, panics_raise
+from headroom_server.generation.text.normalized_names import NormalizedNames
 from headroom_server.generation.text.special_names import SpecialNames
 from headroom_server.generation.text.tokenizer import ByteDetokenizer, Detokenizer, TokenBytes
 from headroom_server.generation.text.turn_marks import turn_marks
@@ -34,12 +37,21 @@ class HuggingFaceTokenizer:
         others = [one.content for one in added.values() if not one.special]
         marks = turn_marks(chat, others) if chat is not None else ()
         self._special = special.keys()
-        self.special_names = SpecialNames([*special.values(), *marks])
+        names = frozenset((*special.values(), *marks))
+        normalized = {token: one.content for token, one in added.items() if one.normalized}
+        found = {token: name for token, name in normalized.items() if name in names}
+        spans = NormalizedNames(library, found).spans if found and library.normalizer else None
+        self.special_names = SpecialNames(names, spans)
         self._bytes = _byte_table(library, self._special)
 
     def encode(self, text: str, *, special: bool) -> Sequence[int]:
-        """Return a text's tokens. The library releases the interpreter's lock."""
-        ids: list[int] = self.library.encode(text, add_special_tokens=special).ids
+        """Return a text's tokens. The library releases the interpreter's lock.
+
+        Raises:
+            InvalidRequestError: its pattern takes too long to split this text.
+        """
+        with panics_raise(InvalidRequestError(NOT_SPLIT)):
+            ids: list[int] = self.library.encode(text, add_special_tokens=special).ids
         return ids
 
     def detokenizer(self) -> Detokenizer:

@@ -9,18 +9,22 @@ The chat template's own names stay whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 CUT = "\ufdd0"
 """No character (Unicode 15.0, section 23.7): texts do not have it."""
 _END = ""
+Spans = Callable[[str], Sequence[tuple[int, int]]]
+"""Returns the characters of a text, from and to, that a tokenizer takes for a name."""
 
 
 class SpecialNames:
     """The names that a tokenizer finds in text."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], spans: Spans | None = None) -> None:
+        """`spans`: of names that a tokenizer finds although they are written in another way."""
+        self._spans = spans
         known = [one for one in names if len(one) > 1]
         self._pattern = re.compile(_expression(known)) if known else None
 
@@ -29,7 +33,8 @@ class SpecialNames:
         if self._pattern is None:
             return value
         if isinstance(value, str):
-            return self._cut(self._pattern, value)
+            text = self._cut(self._pattern, value)
+            return text if self._spans is None else _cut_spans(text, self._spans)
         if isinstance(value, Mapping):
             return {self.as_text(key): self.as_text(one) for key, one in value.items()}
         return [self.as_text(one) for one in value] if isinstance(value, Sequence) else value
@@ -39,6 +44,24 @@ class SpecialNames:
         while (further := pattern.sub(lambda found: CUT.join(found[0]), text)) != text:
             text = further
         return text
+
+
+def _cut_spans(text: str, spans: Spans) -> str:
+    """Cut each piece where a name is found, until none is; a single character is taken out."""
+    done, rest = list[str](), text.split(CUT)[::-1]
+    while rest:
+        piece = rest.pop()
+        found = spans(piece)
+        if not found:
+            done.append(piece)
+            continue
+        parts, end = list[str](), 0
+        for begin, until in found:
+            name = piece[begin:until]
+            parts += [piece[end:begin], *(name if len(name) > 1 else "")]
+            end = until
+        rest += [one for one in (*parts, piece[end:]) if one][::-1]
+    return CUT.join(done)
 
 
 def pieces(prompt: str) -> Sequence[str]:

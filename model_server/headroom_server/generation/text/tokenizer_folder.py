@@ -13,6 +13,7 @@ from tokenizers import Tokenizer as LibraryTokenizer
 from headroom_server.engine import LoadError
 from headroom_server.generation.text.chat import ChatFormat
 from headroom_server.generation.text.huggingface_tokenizer import HuggingFaceTokenizer
+from headroom_server.generation.text.library_panics import panics_raise
 
 MAX_FILE_BYTES = 256 << 20
 """Largest size of tokenizer.json; the largest published ones have 35 MB."""
@@ -28,7 +29,8 @@ def load_tokenizer(folder: Path, chat: ChatFormat | None = None) -> HuggingFaceT
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise LoadError(f"tokenizer.json must have at most {MAX_FILE_BYTES} bytes; got more")
-        library = LibraryTokenizer.from_file(str(path))
+        with panics_raise(LoadError("tokenizer.json must be valid; the library panics")):
+            library = LibraryTokenizer.from_file(str(path))
     except OSError as error:
         raise LoadError(
             f"tokenizer.json is required and must be readable; got {error.strerror}: save the "
@@ -51,7 +53,10 @@ def _check_encodes(library: LibraryTokenizer) -> None:
         LoadError: the vocabulary is empty, or lacks the token for what it does not know.
     """
     try:
-        tokens = library.encode(string.ascii_letters).ids
+        with panics_raise(LoadError("tokenizer.json must split text; its pattern takes too long")):
+            tokens = library.encode(string.ascii_letters).ids
+    except LoadError:
+        raise
     except Exception as error:
         raise LoadError(f"tokenizer.json must encode text; got {str(error)[:200]}") from error
     if not tokens:
