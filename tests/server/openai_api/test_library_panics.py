@@ -36,7 +36,7 @@ async def test_text_that_a_pattern_cannot_split_in_time_is_an_invalid_prompt() -
 
 
 def test_model_whose_pattern_splits_no_letters_in_time_is_not_loaded(tmp_path: Path) -> None:
-    backtracking("([a-zA-Z]+)+$|([a-zA-Z]+)+[0-9]").save(str(tmp_path / "tokenizer.json"))
+    backtracking("([a-y]+)+$").save(str(tmp_path / "tokenizer.json"))
     with pytest.raises(LoadError, match="takes too long"):
         load_tokenizer(tmp_path)
 
