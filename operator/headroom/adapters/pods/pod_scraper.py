@@ -80,8 +80,8 @@ class _Page:
         self._most = MAX_SENT_BYTES if prefix else kept_bytes
         self._sent = 0
         self._kept = bytearray()
-        self._rest = b""
-        """The last, incomplete line."""
+        self._rest = bytearray()
+        """The last, incomplete line; it grows in place: a pod may send it in chunks of 4 bytes."""
 
     def take(self, chunk: bytes) -> None:
         self._sent += len(chunk)
@@ -91,10 +91,14 @@ class _Page:
         if not self._prefix:
             self._kept += chunk
             return
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(self._prefix):
-                self._kept += line + b"\n"
+        whole, end, rest = chunk.rpartition(b"\n")
+        self._rest += whole
+        if end:
+            for line in self._rest.split(b"\n"):
+                if line.startswith(self._prefix):
+                    self._kept += line + b"\n"
+            self._rest.clear()
+        self._rest += rest
         if len(self._kept) + len(self._rest) > self._most_kept:
             prefix = self._prefix.decode()
             raise PageTooLarge(
