@@ -65,11 +65,16 @@ class _Histogram:
         self.total += float(drawn.sum())
 
     def latency(self) -> LatencyCounts:
-        return LatencyCounts(bounds_s=self.bounds, counts=tuple(self.counts.tolist()))
+        return LatencyCounts(bounds_s=self.bounds, counts=self._read())
 
     def tokens(self) -> TokenCounts:
-        counts = tuple(self.counts.tolist())
-        return TokenCounts(bounds=self.bounds, counts=counts, total=self.total)
+        return TokenCounts(bounds=self.bounds, counts=self._read(), total=self.total)
+
+    def _read(self) -> tuple[float, ...]:
+        """Return the counts; equal ones are one object, as after reading a page."""
+        counts = self.counts.tolist()
+        objects = {count: count for count in counts}
+        return tuple(map(objects.__getitem__, counts))
 
 
 @dataclass(slots=True)
