@@ -15,9 +15,14 @@ class FairShare:
         self.held = 0
         self._by_owner: dict[str, int] = {}
 
+    @property
+    def free(self) -> int:
+        """Return what no owner holds."""
+        return self.most - self.held
+
     def fits(self, owner: str, amount: int) -> bool:
         """Return whether an owner may hold this much more."""
-        return self.held_by(owner) + amount <= self.most - self.held
+        return self.held_by(owner) + amount <= self.free
 
     def take(self, owner: str, amount: int) -> None:
         """Add to what an owner holds."""

@@ -19,6 +19,8 @@ class FairSlots:
         self._share = FairShare(most)
         self._waiting: dict[str, _Waiting] = {}
         """By owner, the one whose turn is next first."""
+        self._least = 0
+        """No one that waits wants less."""
 
     @property
     def held(self) -> int:
@@ -45,13 +47,16 @@ class FairSlots:
 
     async def _granted(self, owner: str, amount: int) -> None:
         granted = asyncio.get_running_loop().create_future()
+        self._least = min(amount, self._least) if self._waiting else amount
         self._waiting.setdefault(owner, deque()).append((amount, granted))
         try:
             await granted
         except asyncio.CancelledError:
             if granted.done() and not granted.cancelled():
                 self._share.give_back(owner, amount)
-            self._grant()  # also forgets this one
+            self._grant()
+            if owner in self._waiting:
+                self._grant_one(owner)  # forgets this one
             raise
 
     def _grant(self) -> None:
@@ -60,6 +65,8 @@ class FairSlots:
         while granted:
             granted = False
             for owner in list(self._waiting):
+                if self._share.free < self._least:  # a thousand owners need not be asked
+                    return
                 granted = self._grant_one(owner) or granted
 
     def _grant_one(self, owner: str) -> bool:
