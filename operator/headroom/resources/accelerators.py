@@ -80,13 +80,13 @@ def of_template(template: Mapping[str, Any]) -> Accelerators:
     together: Counter[str] = Counter()
     before: Counter[str] = Counter()
     for container in _maps(pod.get("initContainers")):
-        own = _of_container(container)
-        before |= together + own
-        if container.get("restartPolicy") == "Always":
-            together += own
+        if own := _of_container(container):  # most hold nothing
+            before |= together + own
+            if container.get("restartPolicy") == "Always":
+                together += own
     for container in _maps(pod.get("containers")):
-        together += _of_container(container)
-    held = together | before
+        together.update(_of_container(container))
+    held = together | before if before else together
     held[CLAIM] += len(_list(pod.get("resourceClaims")))
     return {resource: min(MOST, count) for resource, count in held.items() if count}
 
@@ -163,8 +163,10 @@ def _of_container(container: Mapping[str, Any]) -> Counter[str]:
 def is_extended(resource: str) -> bool:
     """Whether a resource is a device: extended resources have a domain, kubernetes.io has none."""
     domain, slash, _ = resource.partition("/")
+    if not slash:
+        return False
     native = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
-    return bool(slash) and not native and not resource.startswith("requests.")
+    return not native and not resource.startswith("requests.")
 
 
 def _text(held: Accelerators) -> str:
