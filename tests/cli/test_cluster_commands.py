@@ -19,7 +19,7 @@ from headroom.api.schema.crd import custom_resource_definition
 from headroom.api.timestamps import rfc3339
 from headroom.cli.app import app
 from headroom.cli.plugin import asked
-from headroom.console.summary import summarize
+from headroom.console.summary import by_attention, summarize
 from support.api_server import ApiServer, serving
 from support.service_world import body
 
@@ -368,6 +368,27 @@ def test_state_is_the_worst_of_the_conditions(
         {"type": kind, "status": status, "reason": reason} for kind, status, reason in conditions
     ]
     assert summarize(service).state == state
+
+
+def test_services_that_serve_nothing_are_listed_before_those_that_cannot_scale() -> None:
+    blocked, down = ([[kind, "False", why]] for kind, why in (("AbleToScale", "S"), ("Ready", "N")))
+    rows = {"a": (blocked, 2), "b": (blocked, 0), "c": (down, 0), "d": ([], 1)}
+    found = [
+        summarize(
+            {
+                "metadata": {"name": name},
+                "status": {
+                    "readyReplicas": ready,
+                    "conditions": [
+                        {"type": kind, "status": status, "reason": reason}
+                        for kind, status, reason in conditions
+                    ],
+                },
+            }
+        )
+        for name, (conditions, ready) in rows.items()
+    ]
+    assert [row.name for row in by_attention(found)] == ["c", "b", "a", "d"]
 
 
 @pytest.mark.parametrize("broken", [{}, {"spec": None}, {"status": {"conditions": "none"}}])

@@ -19,12 +19,12 @@ _TRUE, _FALSE, _UNKNOWN = ConditionStatus.TRUE, ConditionStatus.FALSE, Condition
 
 
 class State(StrEnum):
-    """The state of a service, from the worst to the best."""
+    """The state of a service, by what a user must act on first."""
 
-    BLOCKED = "Blocked"
-    """The spec is invalid, or the API server refuses a write: a user has to act."""
     DOWN = "Down"
     """Fewer than minReplicas take requests, and none is starting."""
+    BLOCKED = "Blocked"
+    """The spec is invalid, or the API server refuses a write: a user has to act."""
     ABOVE_TARGET = StatusReason.ABOVE_TARGET.value
     """The percentile is above its target."""
     BROKEN = "Broken"

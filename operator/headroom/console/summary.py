@@ -147,9 +147,13 @@ def _pending(status: Status) -> dict[str, int]:
 
 
 def by_attention(rows: Iterable[ServiceSummary]) -> list[ServiceSummary]:
-    """Sort the worst state first, then by name."""
+    """Sort by state; within a state, services without a ready replica first, then by name."""
     order = list(State)
-    return sorted(rows, key=lambda row: (order.index(row.state), row.namespace, row.name))
+
+    def key(row: ServiceSummary) -> tuple[int, bool, str, str]:
+        return order.index(row.state), row.ready > 0, row.namespace, row.name
+
+    return sorted(rows, key=key)
 
 
 def summary_json(row: ServiceSummary) -> dict[str, Any]:
