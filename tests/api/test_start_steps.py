@@ -64,6 +64,10 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
             "ranker-7c5-x2: container server has not passed its startup probe (GET / at port 80)",
             "kubectl logs ranker-7c5-x2, and kubectl describe pod ranker-7c5-x2",
         ),
+        (
+            "a-1: container a has not passed its startup probe (GET /) 70 s after its start",
+            "wait while kubectl logs a-1 shows progress",
+        ),
         ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
         ("not ready for 700 s (warm-up timeout 600 s)", ""),
     ],

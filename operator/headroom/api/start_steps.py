@@ -30,6 +30,7 @@ _KUBELET = (
     (_NO_IMAGE, "correct the image (name, tag, digest) or its imagePullSecrets"),
     (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
     (r"CreateContainerConfigError", "create the Secret or ConfigMap that it names"),
+    (r"probe.* s after its start", "wait while kubectl logs POD shows progress"),
     (r"has not passed its \w+ probe", "see kubectl logs POD, and kubectl describe pod POD"),
     (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),

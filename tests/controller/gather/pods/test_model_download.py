@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,6 +127,29 @@ def test_model_download_failure_is_in_the_condition(
     assert ready.reason is reason
     for word in words:
         assert word in ready.message
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "usual"),
+    [
+        (None, "no start has been measured yet, and one may take 10m (warmup.timeout)"),
+        (95.0, "a start usually takes 1m35s (p90), and may take 10m (warmup.timeout)"),
+    ],
+)
+def test_model_that_loads_is_reported_with_its_time_and_the_usual_one(
+    measured_s: float | None, usual: str
+) -> None:
+    loading = pod(ended(0))
+    loading["status"]["conditions"][0]["lastTransitionTime"] = ago(90)
+    probe = {"httpGet": {"path": "/ready", "port": 8000}}
+    loading["spec"] = {"containers": [{"name": "server", "startupProbe": probe}]}
+    server = {"state": {"running": {"startedAt": ago(70)}}, "ready": False, "started": False}
+    loading["status"]["containerStatuses"][0] |= server
+    tick, _ = evaluation(loading)
+    tick = replace(tick, decision=replace(tick.decision, cold_start_s=measured_s))
+    (ready,) = [one for one in of_tick(tick) if one.kind is ConditionType.READY]
+    passed = "its startup probe (GET /ready at port 8000) 70 s after its start"
+    assert f"{passed}; {usual}; wait while kubectl logs" in ready.message
 
 
 def test_server_crash_is_no_model_failure() -> None:

@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
     "startup probe that does not pass": (
         PROBED,
         PodState.WARMING,
-        f"{NOT_PASSED} startup probe (GET /nope at port 8000)",
+        f"{NOT_PASSED} startup probe (GET /nope at port 8000) 300 s after its start",
     ),
     "readiness probe that does not pass, after the warm-up timeout": (
         UNREADY,

@@ -11,6 +11,7 @@ from typing import Any
 
 from headroom.api.timestamps import epoch_s
 from headroom.controller.gather.pods import probes
+from headroom.controller.gather.pods.container_faults import running_since_s
 from headroom.resources import object_conditions
 
 USUAL_S = 60.0
@@ -40,13 +41,21 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
     for container in status.get("containerStatuses") or ():
         if found := _waiting(container, "container", now_s - since_s):
             return found
-    return probes.not_passed(pod)
+    return _loads(pod, now_s)
 
 
 def _sidecars(pod: Mapping[str, Any]) -> set[str]:
     """Name the init containers that go on running; `started` is true for the others, too."""
     containers = (pod.get("spec") or {}).get("initContainers") or ()
     return {one["name"] for one in containers if one.get("restartPolicy") == "Always"}
+
+
+def _loads(pod: Mapping[str, Any], now_s: float) -> str:
+    """Return the probe that has not passed, and for how long the containers run."""
+    missing, running_s = probes.not_passed(pod), running_since_s(pod)
+    if not missing or running_s is None:
+        return missing
+    return f"{missing} {max(0.0, now_s - running_s):.0f} s after its start"
 
 
 def _waiting(container: Mapping[str, Any], kind: str, for_s: float) -> str:

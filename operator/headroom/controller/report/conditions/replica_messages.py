@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headroom.api.reasons import StatusReason
+from headroom.api.service_status.status_durations import duration_text
 from headroom.controller.report.conditions.condition_result import TickResult, join
 from headroom.resources.names import WARM_GATE
 from headroom.resources.object_conditions import condition
@@ -47,12 +48,24 @@ def cold(tick: TickResult) -> str:
 
 
 def starting(tick: TickResult) -> str:
-    """Return what the first pod whose containers start slowly waits for, unless it is its model."""
+    """Return what the first pod whose containers start slowly waits for, and how long starts take.
+
+    Empty where it downloads its model.
+    """
     for one in tick.gathered.pods:
         slow = one.pod.state is PodState.WARMING and one.waits_for is None and one.pod.detail
         if slow and not (one.fetch is not None and one.fetch.running):
-            return f"{one.name}: {one.pod.detail}"
+            return join(f"{one.name}: {one.pod.detail}", _usual_start(tick))
     return ""
+
+
+def _usual_start(tick: TickResult) -> str:
+    """Return how long replicas of this service take to start, and may take."""
+    measured_s, limit = tick.decision.cold_start_s, tick.service.spec.warmup.timeout
+    if measured_s is None:
+        return f"no start has been measured yet, and one may take {limit} (warmup.timeout)"
+    usual = duration_text(measured_s)
+    return f"a start usually takes {usual} (p90), and may take {limit} (warmup.timeout)"
 
 
 def fetching(tick: TickResult) -> str:
