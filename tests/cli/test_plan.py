@@ -93,6 +93,22 @@ def test_plan_rate_reports_one_fewer_and_one_more() -> None:
     assert rows[1]["p50Seconds"] < rows[1]["p95Seconds"] < rows[1]["p99Seconds"] < 0.120
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "for --cv 1 and --routing random; --routing least needs 5\n"),
+        ("--cv 0.1", "for --cv 0.1 and --routing random; --routing least needs 4\n"),
+        ("--routing least", "for --cv 1 and --routing least\n"),
+    ],
+)
+def test_plan_that_latency_binds_says_for_which_variation_and_routing(
+    given: str, said: str
+) -> None:
+    shown = plan(f"rate 60 --service-time 45ms --target 180ms {given}").stdout
+    assert said in shown
+    assert "--routing" not in plan(f"rate 60 --service-time 45ms {given}").stdout
+
+
 def test_unbounded_latency_is_null_in_json_and_unbounded_as_text() -> None:
     line = "rate 220 --batch-overhead 6ms --per-item-time 4ms --max-batch 8 --max-utilization 0.95"
     assert report(line)["plan"]["expected"][0]["p95Seconds"] is None

@@ -138,11 +138,11 @@ def test_namespace_that_cannot_be_read_leaves_the_operator_ready_for_others() ->
         (Answered(404, b""), "serves no inferenceservices.headroom.dev/v1alpha1"),
         (
             openapi(lambda schema: schema["properties"]["status"]["properties"].pop("checkpoint")),
-            "is another version, without status.checkpoint: apply",
+            "is not of the operator's version: it lacks status.checkpoint; apply",
         ),
         (
             openapi(lambda schema: schema["properties"].pop("spec")),
-            "is another version, without spec: apply",
+            "is not of the operator's version: it lacks spec; apply",
         ),
     ],
     ids=["no CRD", "an older one", "a much older one"],

@@ -109,7 +109,10 @@ class Prerequisites:
         if not missing:
             return ""
         named = ", ".join(missing[:NAMED]) + (", ..." if len(missing) > NAMED else "")
-        return f"{PLURAL}.{GROUP} is another version, without {named}: {APPLY_THE_CRD}"
+        return (
+            f"the CRD {PLURAL}.{GROUP} is not of the operator's version: it lacks {named}; "
+            f"{APPLY_THE_CRD}"
+        )
 
     async def _about_permissions(self) -> str:
         """Return the missing permissions; empty if none is missing."""

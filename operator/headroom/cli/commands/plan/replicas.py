@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headroom.cli.commands.plan.arguments import ROUTINGS
 from headroom.cli.commands.plan.output import counted, finite, ms
 from headroom.planner.batching import BatchChoice, choose_batching, worst_latency_s
 from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
 from headroom.planner.demand import Service
 from headroom.planner.queueing import in_system
-from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan
+from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan, plan_replicas
 from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.policy import Routing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,19 @@ def _rate_lines(
     if cost.max_batch == 1:
         busy = in_system(plan.arrival_rps, cost.batch_s(1))
         lines.append(f"{busy:.4g} concurrent executions on average (Little's law)")
+    if plan.binding is Reason.LATENCY_MODEL:
+        lines.append(_assumptions(plan))
     return lines
+
+
+def _assumptions(plan: ReplicaPlan) -> str:
+    """Return what decides the latency besides the load, and what better routing would save."""
+    service = plan.service
+    routing = next(word for word, one in ROUTINGS.items() if one is service.routing)
+    assumed = f"for --cv {service.cost.cv:g} and --routing {routing}"
+    least = replace(service, routing=Routing.LEAST_IN_FLIGHT)
+    fewer = plan_replicas(least, plan.arrival_rps).replicas
+    return f"{assumed}; --routing least needs {fewer}" if fewer < plan.replicas else assumed
 
 
 def _why(plan: ReplicaPlan, ceiling: float) -> str:
