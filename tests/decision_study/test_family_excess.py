@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from decision_study.family import excess, excess_command
 from decision_study.family.excess import LAYERS
-from decision_study.family.watched import Attribution
+from decision_study.family.watched import Attribution, Bound
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
 from headroom.scaling.state.state import State
@@ -77,11 +78,47 @@ def test_layers_add_up_to_the_replicas_that_are_held(
     assert {name: value for name, value in zip(LAYERS, found, strict=True) if value} == expected
 
 
+@pytest.mark.parametrize(
+    ("layers", "bound", "expected"),
+    [
+        pytest.param((3.0, 2.0, 1.0), 4.0, (0.0, 1.0, 1.0), id="the last layers are on top"),
+        pytest.param((3.0, 2.0, 1.0), 0.0, (3.0, 2.0, 1.0), id="nothing below"),
+        pytest.param((3.0, 2.0, 1.0), 7.0, (0.0, 0.0, 0.0), id="fewer than the bound"),
+        pytest.param((3.0, 2.0, -1.0), 3.0, (0.0, 1.0, 0.0), id="a pod is not created yet"),
+    ],
+)
+def test_above_a_bound(
+    layers: tuple[float, ...], bound: float, expected: tuple[float, ...]
+) -> None:
+    assert excess.above(layers, bound) == expected
+
+
+def test_bound_is_what_is_held_at_that_instant() -> None:
+    bound = Bound(times_s=np.array([10.0, 20.0]), replicas=np.array([1.0, 3.0]))
+    assert [bound.at(now_s) for now_s in (2.0, 10.0, 11.0, 99.0)] == [1.0, 1.0, 3.0, 3.0]
+
+
 def test_table_is_in_units_of_the_clairvoyant() -> None:
     hours = (6.0, *(0.0,) * (len(LAYERS) - 2), 1.5)
-    cell = Attribution(cell="develop-000-jumps", attainment=0.98, gpu_hours=hours)
+    cell = attribution("develop-000-jumps", hours)
     grid = excess_command.table([(cell, 5.0), (cell, 10.0)])
     first, _, mean = grid.rows
     assert first[:4] == ("develop-000-jumps", "98.0", "1.50", "1.20")
     assert mean[2:4] == ("1.12", "0.90")
     assert set(mean[4:-1]) == {"-"}
+
+
+def test_hours_above_are_summed_by_class() -> None:
+    above = (0.0, 2.0, *(0.0,) * (len(LAYERS) - 2))
+    names = ("develop-000-jumps", "develop-001-daily", "develop-007-jumps")
+    grid = excess_command.above_table([(attribution(name, above, above), 5.0) for name in names])
+    assert [row[:5] for row in grid.rows] == [
+        ("daily", "1", "0.40", "-", "0.40"),
+        ("jumps", "2", "0.40", "-", "0.40"),
+        ("all", "3", "0.40", "-", "0.40"),
+    ]
+
+
+def attribution(cell: str, hours: tuple[float, ...], above: tuple[float, ...] = ()) -> Attribution:
+    """What a cell costs."""
+    return Attribution(cell=cell, attainment=0.98, gpu_hours=hours, above_gpu_hours=above)

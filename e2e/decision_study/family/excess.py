@@ -41,6 +41,16 @@ def added(
     return tuple(float(after - before) for before, after in pairwise(capped))
 
 
+def above(layers: Added, bound: float) -> Added:
+    """Return the part of each layer that is above `bound` replicas; the last layers are on top.
+
+    Worked: layers of 3, 2 and 1 replicas above a bound of 4: 0, 1 and 1.
+    """
+    held = sum(layers)
+    levels = (0.0, *(min(level, held) for level in accumulate(layers)))
+    return tuple(max(0.0, after - max(before, bound)) for before, after in pairwise(levels))
+
+
 def _needed(
     policy: Policy, state: State, decision: Decision, ready: Sequence[str]
 ) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -26,7 +27,8 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
     """Run Headroom and the clairvoyant in cells of *develop*; print the table."""
     given = _parser().parse_args(argv)
     console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
-    names = [m.name for m in MEMBERS.values() if m.set == DEVELOP][: given.sample]
+    every = [m.name for m in MEMBERS.values() if m.set == DEVELOP]
+    names = every[given.begin :: given.every][: given.sample]
     bounds = [
         Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
         for name in names
@@ -34,21 +36,28 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
         if each.autoscaler == CLAIRVOYANT
     ]
     known = performing.complete(bounds, folder / RUNS, workers=given.jobs, console=console)
+    best = {
+        name: cell_results.yardstick([row for row in known.values() if row.job.cell == name])
+        for name in names
+    }
     found: list[Cell] = []
 
     def finished(job: Job, result: Attribution | Exception) -> None:
         if isinstance(result, Exception):
             raise result
-        rows = [record for record in known.values() if record.job.cell == job.cell]
-        best = cell_results.yardstick(rows)
-        if best is not None and best.attainment >= cell_results.KEPT and best.gpu_hours > 0:
-            found.append((result, best.gpu_hours))
+        below = best[job.cell]
+        if below is not None and below.attainment >= cell_results.KEPT and below.gpu_hours > 0:
+            found.append((result, below.gpu_hours))
 
     ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in names]
-    running.carry_out(ours, workers=given.jobs, perform=watched.perform, finished=finished)
-    grid = table(sorted(found, key=lambda cell: cell[0].cell))
-    console.print(tables.for_terminal(grid))
-    write_atomically(folder / "excess.md", tables.as_markdown(grid))
+    bounds_of = {name: bound.job for name, bound in best.items() if bound is not None}
+    perform = partial(watched.perform, bounds=bounds_of)
+    running.carry_out(ours, workers=given.jobs, perform=perform, finished=finished)
+    cells = sorted(found, key=lambda cell: cell[0].cell)
+    grids = (table(cells), above_table(cells))
+    for grid in grids:
+        console.print(tables.for_terminal(grid))
+    write_atomically(folder / "excess.md", "\n".join(map(tables.as_markdown, grids)))
     return 0
 
 
@@ -72,6 +81,26 @@ def table(cells: Sequence[Cell]) -> Grid:
     )
 
 
+def above_table(cells: Sequence[Cell]) -> Grid:
+    """Return a row per class of workload and one of all: sums, over the clairvoyant's in sum."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell[0].cell.split("-", 2)[-1], []).append(cell)
+    rows = []
+    for name, group in (*sorted(groups.items()), ("all", list(cells))):
+        below = sum(hours for _, hours in group)
+        columns = zip(*(cell.above_gpu_hours for cell, _ in group), strict=True)
+        shares = [sum(column) / below for column in columns]
+        rows.append((name, str(len(group)), f"{sum(shares):.2f}", *map(_shown, shares)))
+    return Grid(
+        title="GPU-hours above what the clairvoyant holds at the same instant",
+        columns=("class", "cells", "above", *LAYERS),
+        rows=tuple(rows),
+        note="After the first hour, in feasible cells, in units of the clairvoyant's GPU-hours in "
+        "sum. What Headroom holds less at other instants is not subtracted.",
+    )
+
+
 def _shown(share: float) -> str:
     return f"{share:.2f}" if abs(share) >= 0.005 else "-"
 
@@ -83,6 +112,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Divide what Headroom costs above the clairvoyant among the layers of its "
         "decision: forecast, risk, margins, holds.",
     )
-    parser.add_argument("--sample", type=int, default=10, metavar="N", help="first N cells (10)")
-    parser.add_argument("--jobs", "-j", type=int, default=2, metavar="N", help="processes (2)")
+    add = parser.add_argument
+    add("--sample", type=int, default=10, metavar="N", help="the first N of them (10)")
+    add("--every", type=int, default=1, metavar="N", help="only every Nth cell (1)")
+    add("--begin", type=int, default=0, metavar="K", help="after the first K cells (0)")
+    add("--jobs", "-j", type=int, default=2, metavar="N", help="processes (2)")
     return parser

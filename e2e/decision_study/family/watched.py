@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from decision_study.family import excess
 from decision_study.family.measures import HOUR_S, hours_of, total
@@ -10,6 +14,7 @@ from decision_study.family.performing import scenario_of
 from decision_study.records import Job
 from headroom.scaling.values.observation import PodState
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
+from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.autoscalers.headroom import Headroom
 from headroom.simulator.run import simulate
 
@@ -22,13 +27,35 @@ class Attribution:
     attainment: float
     gpu_hours: excess.Added
     """GPU-hours of each of `excess.LAYERS`."""
+    above_gpu_hours: excess.Added
+    """The part of each above what the clairvoyant holds at the same instant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The replicas that the clairvoyant pays for, by time."""
+
+    times_s: NDArray[np.float64]
+    replicas: NDArray[np.float64]
+    """At these times, starting and draining ones included."""
+
+    def at(self, now_s: float) -> float:
+        """Return the replicas at the first sample at or after this time."""
+        index = int(np.searchsorted(self.times_s, now_s))
+        return float(self.replicas[min(index, len(self.replicas) - 1)])
+
+
+def _nothing() -> list[float]:
+    return [0.0] * len(excess.LAYERS)
 
 
 @dataclass(kw_only=True)
 class Watched(Headroom):
     """Headroom that sums up, after the first hour, what each layer adds."""
 
-    replica_s: list[float] = field(default_factory=lambda: [0.0] * len(excess.LAYERS), init=False)
+    bound: Bound
+    replica_s: list[float] = field(default_factory=_nothing, init=False)
+    above_s: list[float] = field(default_factory=_nothing, init=False)
 
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the decision of `decide`."""
@@ -37,17 +64,20 @@ class Watched(Headroom):
             ready = [pod.uid for pod in view.pods if pod.state is PodState.READY]
             held = sum(pod.state is not PodState.UNSCHEDULABLE for pod in view.pods)
             layers = excess.added(self.decided, self.state, self.decision, ready, held)
-            for number, replicas in enumerate(layers):
+            higher = excess.above(layers, self.bound.at(view.now_s))
+            for number, (replicas, part) in enumerate(zip(layers, higher, strict=True)):
                 self.replica_s[number] += replicas * self.period_s
+                self.above_s[number] += part * self.period_s
         return request
 
 
-def perform(job: Job) -> Attribution:
-    """Run Headroom in the job's cell."""
+def perform(job: Job, bounds: Mapping[str, Job]) -> Attribution:
+    """Run Headroom in the job's cell; `bounds` has the clairvoyant's run of each cell."""
     scenario, watched = scenario_of(job.cell), list[Watched]()
+    bound = _bound(bounds[job.cell])
 
     def make(truth: GroundTruth) -> Watched:
-        watched.append(Watched(truth=truth))
+        watched.append(Watched(truth=truth, bound=bound))
         return watched[-1]
 
     (outcome,) = simulate(scenario, make, job.seed)
@@ -57,4 +87,15 @@ def perform(job: Job) -> Attribution:
         cell=job.cell,
         attainment=total(hours[1:] or hours).attainment,
         gpu_hours=tuple(seconds / HOUR_S for seconds in watched[0].replica_s),
+        above_gpu_hours=tuple(seconds / HOUR_S for seconds in watched[0].above_s),
     )
+
+
+def _bound(job: Job) -> Bound:
+    """Run the clairvoyant once more, for what it holds at each instant."""
+    knobs: dict[str, float | str] = dict(job.knobs)
+    (outcome,) = simulate(
+        scenario_of(job.cell), lambda truth: catalogue.make(job.autoscaler, truth, knobs), job.seed
+    )
+    seen = outcome.timeline
+    return Bound(times_s=seen.times_s, replicas=seen.ready + seen.warming + seen.draining)
