@@ -49,6 +49,9 @@ class EventLoopShares:
         self._seconds = seconds
         self._buckets: dict[str, _Bucket] = {}
         """By owner, the one that ran last at the end."""
+        self._stolen_s = 0.0
+        """Time of all work in which the machine ran something else. It fills no bucket: where work
+        takes longer than its CPU time divided by `SHARE`, all work would fit."""
         self._slow = FairSlots(1)
 
     async def run(self, owner: str, size: int, work: Callable[[], T]) -> T:
@@ -72,16 +75,18 @@ class EventLoopShares:
         return fits
 
     def _timed(self, bucket: _Bucket, size: int, work: Callable[[], T]) -> T:
-        begun_s = self._seconds()
+        clock_s = asyncio.get_running_loop().time
+        begun_s, entered_s = self._seconds(), clock_s()
         try:
             return work()
         finally:
             spent_s = self._seconds() - begun_s
+            self._stolen_s += max(0.0, clock_s() - entered_s - spent_s)
             bucket.left_s = max(-BURST_S, bucket.left_s - spent_s)
             bucket.s_per_byte += SMOOTHING * (spent_s / max(1, size) - bucket.s_per_byte)
 
     def _filled(self, owner: str) -> _Bucket:
-        now_s = asyncio.get_running_loop().time()
+        now_s = asyncio.get_running_loop().time() - self._stolen_s
         bucket = self._buckets.pop(owner, None) or _Bucket(now_s)
         while self._buckets and now_s - self._first().filled_s > FORGOTTEN_S:
             del self._buckets[next(iter(self._buckets))]

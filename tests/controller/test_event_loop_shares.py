@@ -111,3 +111,25 @@ def test_page_that_is_rejected_counts_as_well() -> None:
         assert now_s() - began_s == pytest.approx(0.3)
 
     run(scenario())
+
+
+def test_work_is_bounded_where_the_machine_gives_the_loop_a_fifth_of_a_processor() -> None:
+    """The time in which others ran filled the bucket faster than the work emptied it."""
+    done = 0
+
+    async def scenario() -> None:
+        machine = asyncio.get_running_loop()
+        assert isinstance(machine, VirtualTimeLoop)
+        loop = Loop()
+
+        def render() -> None:
+            nonlocal done
+            done += 1
+            loop.spent_s += 0.004
+            machine.jump(0.02)
+
+        for _ in range(200):
+            loop.shares.run_now("a", 1, render)
+
+    run(scenario())
+    assert done < 25
