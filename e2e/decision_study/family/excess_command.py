@@ -40,18 +40,20 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
         name: cell_results.yardstick([row for row in known.values() if row.job.cell == name])
         for name in names
     }
+    feasible = {
+        name: bound
+        for name, bound in best.items()
+        if bound is not None and bound.attainment >= cell_results.KEPT and bound.gpu_hours > 0
+    }
     found: list[Cell] = []
 
     def finished(job: Job, result: Attribution | Exception) -> None:
         if isinstance(result, Exception):
             raise result
-        below = best[job.cell]
-        if below is not None and below.attainment >= cell_results.KEPT and below.gpu_hours > 0:
-            found.append((result, below.gpu_hours))
+        found.append((result, feasible[job.cell].gpu_hours))
 
-    ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in names]
-    bounds_of = {name: bound.job for name, bound in best.items() if bound is not None}
-    perform = partial(watched.perform, bounds=bounds_of)
+    ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in feasible]
+    perform = partial(watched.perform, bounds={name: one.job for name, one in feasible.items()})
     running.carry_out(ours, workers=given.jobs, perform=perform, finished=finished)
     cells = sorted(found, key=lambda cell: cell[0].cell)
     grids = (table(cells), above_table(cells))
@@ -87,7 +89,8 @@ def above_table(cells: Sequence[Cell]) -> Grid:
     for cell in cells:
         groups.setdefault(cell[0].cell.split("-", 2)[-1], []).append(cell)
     rows = []
-    for name, group in (*sorted(groups.items()), ("all", list(cells))):
+    every = (("all", list(cells)),) if cells else ()
+    for name, group in (*sorted(groups.items()), *every):
         below = sum(hours for _, hours in group)
         columns = zip(*(cell.above_gpu_hours for cell, _ in group), strict=True)
         shares = [sum(column) / below for column in columns]
