@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headroom.api.service_status.demand_status import DemandStatus
 from headroom.api.service_status.generation_status import GenerationStatus
 from headroom.resources.names import SCALER_FIELD_MANAGER
-from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.demand import DemandKnown
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.tokens import TokenTargets
 

@@ -7,14 +7,8 @@ from typing import Any
 
 from headroom.api.schema.crd import custom_resource_definition
 from headroom.api.service_status import conditions, status_rendering
-from headroom.scaling.values.decision import (
-    Counterfactual,
-    Decision,
-    Direction,
-    Reason,
-    Recommendation,
-    ReplicaCounts,
-)
+from headroom.scaling.values.decision import Counterfactual, Decision, Recommendation, ReplicaCounts
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 

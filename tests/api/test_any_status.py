@@ -9,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.decisions_for_status import SCHEMA, build
-from headroom.scaling.values.decision import (
-    Counterfactual,
-    Decision,
-    Demand,
-    DemandKnown,
-    Direction,
-    Reason,
-    Recommendation,
-)
+from headroom.scaling.values.decision import Counterfactual, Decision, Recommendation
+from headroom.scaling.values.decision_reason import Direction, Reason
+from headroom.scaling.values.demand import Demand, DemandKnown
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from support.structural_objects import violations

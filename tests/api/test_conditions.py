@@ -10,7 +10,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.service_status import conditions
 from headroom.api.service_status.conditions import Condition, ConditionStatus, ConditionType
 from headroom.api.timestamps import epoch_s, rfc3339
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 
 NOON_S = 1_800_000_000.0
 

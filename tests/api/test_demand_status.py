@@ -6,7 +6,9 @@ import pytest
 
 from headroom.api.service_status.demand_status import DemandStatus, demand_status, rate_text
 from headroom.api.service_status.slo_status import SloStatus
-from headroom.scaling.values.decision import Decision, Demand, DemandKnown, Direction, Reason
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.decision_reason import Direction, Reason
+from headroom.scaling.values.demand import Demand, DemandKnown
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 PINNED_CLIENTS = "64 requests in flight at 2 saturated replicas"

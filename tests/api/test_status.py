@@ -9,11 +9,8 @@ import pytest
 from api.decisions_for_status import DECISION, NOON_S, build, saying
 from headroom.api.service_status import conditions
 from headroom.api.service_status.status_durations import duration_text
-from headroom.scaling.values.decision import (
-    Decision,
-    Direction,
-    Reason,
-)
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.decision_reason import Direction, Reason
 
 
 def test_status_shows_the_decision_and_its_inputs() -> None:

@@ -16,7 +16,7 @@ from headroom.cli.app import app
 from headroom.cli.commands.reference.fields import Field, fields_of, rules_of
 from headroom.cli.commands.reference.page import documented, page
 from headroom.ops.operator_metrics import OperatorMetrics
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.observation import PodState
 
 DURATION = structural_schema(Drain)["properties"]["gracePeriod"]

@@ -11,7 +11,8 @@ from decision_study.family.watched import Attribution, Bound
 from headroom.scaling.limits.flaps import Flaps
 from headroom.scaling.limits.stabilization import SlidingExtreme
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import Decision, Direction, Reason, Recommendation
+from headroom.scaling.values.decision import Decision, Recommendation
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.policy import Policy
 
 POLICY = Policy(latency_target_s=0.2)

@@ -16,7 +16,7 @@ from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.replicas import carried_rps, expectation, plan_replicas
 from headroom.planner.utilization_curve import utilization_curve
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.observation import CostModel
 
 VISION = Service(

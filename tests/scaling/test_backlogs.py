@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from headroom.scaling import Observation, State, decide
-from headroom.scaling.values.decision import Obstacle, Reason
+from headroom.scaling.values.decision_reason import Reason
+from headroom.scaling.values.demand import Obstacle
 from headroom.scaling.values.policy import Routing
 from support.fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 

@@ -22,7 +22,7 @@ from headroom.scaling.demand.open_stream import OpenStream
 from headroom.scaling.forecast.bursts import burst_rate_rps
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.rules.queue_rules import for_queue
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.sliding_windows import Windows
 from scaling.demand.saturated_throughput import load

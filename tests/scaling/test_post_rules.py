@@ -13,7 +13,8 @@ from headroom.scaling.post_rules import (
     ScaleToZeroInputs,
     apply_post_rules,
 )
-from headroom.scaling.values.decision import Direction, LimitApplied, Reason, Recommendation
+from headroom.scaling.values.decision import LimitApplied, Recommendation
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 
 POLICY = Policy(latency_target_s=0.25, max_replicas=8)

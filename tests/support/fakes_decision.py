@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headroom.scaling.values.decision import Decision, Direction, Reason
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.signals import Signals
 
 ONE_REPLICA_KEPT = Decision(

@@ -17,7 +17,8 @@ from headroom.scaling.rules.rate_rules import for_latency, for_removal, for_util
 from headroom.scaling.serving_model import ServingModel
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.latency_model import corrected_target_s, tail_of
-from headroom.scaling.values.decision import Decision, Reason
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.tuning import SLACK_S, Tuning
 

@@ -1,8 +1,9 @@
 """Reasons: one name for each trouble, wherever it is reported.
 
 Conditions, events, findings of `headroom doctor` and states of the console take their reasons from
-this enumeration. The reasons of decisions (`headroom.scaling.values.Reason`) name rules and limits;
-where both name the same trouble, such as MetricsMissing, they spell it alike.
+this enumeration. The reasons of decisions (`Reason` in `headroom.scaling.values.decision_reason`)
+name rules and limits; where both name the same trouble, such as MetricsMissing, they spell it
+alike.
 
 | trouble | reason |
 |---|---|

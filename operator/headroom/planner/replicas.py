@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headroom.planner.ceiling import rounded_up
 from headroom.planner.demand import Service
 from headroom.planner.errors import ImpossiblePlan, positive
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 
 HOURS_PER_DAY = 24.0
 PERCENTILES = (0.50, 0.95, 0.99)

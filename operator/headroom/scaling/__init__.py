@@ -19,15 +19,12 @@ from typing import TYPE_CHECKING
 from headroom.scaling.values.decision import (
     Counterfactual,
     Decision,
-    Demand,
-    DemandKnown,
-    Direction,
     LimitApplied,
-    Obstacle,
-    Reason,
     Recommendation,
     ReplicaCounts,
 )
+from headroom.scaling.values.decision_reason import Direction, Reason
+from headroom.scaling.values.demand import Demand, DemandKnown, Obstacle
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import (
     Allocation,

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from headroom.scaling.explanation.decision_message import message
 from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import Decision, Direction, LimitApplied, Reason
+from headroom.scaling.values.decision import Decision, LimitApplied
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 

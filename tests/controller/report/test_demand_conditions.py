@@ -14,15 +14,9 @@ from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report import events
 from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.conditions.condition_rules import of_tick
-from headroom.scaling.values.decision import (
-    Decision,
-    Demand,
-    DemandKnown,
-    Direction,
-    Obstacle,
-    Reason,
-    ReplicaCounts,
-)
+from headroom.scaling.values.decision import Decision, ReplicaCounts
+from headroom.scaling.values.decision_reason import Direction, Reason
+from headroom.scaling.values.demand import Demand, DemandKnown, Obstacle
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 from headroom.scaling.values.signals import Freshness, Signal, Signals

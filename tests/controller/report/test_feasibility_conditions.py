@@ -12,7 +12,8 @@ from headroom.controller.act.write_result import WriteResult
 from headroom.controller.gather.gather_tick import Gathered
 from headroom.controller.report.conditions.condition_result import ConditionResult, TickResult
 from headroom.controller.report.conditions.condition_rules import of_tick
-from headroom.scaling.values.decision import Decision, Direction, Reason
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.observation import CostModel, Observation
 from support.fakes_scaling import COST, sample
 from support.service_world import service

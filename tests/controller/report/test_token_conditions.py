@@ -17,7 +17,8 @@ from headroom.controller.report.conditions.condition_result import ConditionResu
 from headroom.controller.report.conditions.condition_rules import of_tick
 from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.generation.promises.classes import ClassPromise
-from headroom.scaling.values.decision import Decision, Direction, Reason, ReplicaCounts
+from headroom.scaling.values.decision import Decision, ReplicaCounts
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from headroom.scaling.values.token_decision import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.demand import DemandKnown
 from headroom.scaling.values.observation import PodSample
 from support.fakes_scaling import COST, Service
 

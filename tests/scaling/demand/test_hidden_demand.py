@@ -20,7 +20,7 @@ from headroom.scaling.demand.hidden_demand import (
 from headroom.scaling.demand.obstacles import LASTS_S, Obstacles
 from headroom.scaling.demand.retries import Retries
 from headroom.scaling.demand.throughput import Throughput
-from headroom.scaling.values.decision import Obstacle
+from headroom.scaling.values.demand import Obstacle
 from headroom.scaling.values.observation import CostModel
 from scaling.demand.saturated_throughput import load
 

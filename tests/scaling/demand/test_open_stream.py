@@ -8,7 +8,7 @@ import pytest
 from headroom.scaling import Observation, State, decide
 from headroom.scaling.demand.old_queues import without_old_queues
 from headroom.scaling.demand.open_stream import OpenStream
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.windows.sliding_windows import Windows
 from scaling.demand.saturated_throughput import load

@@ -23,9 +23,10 @@ from headroom.scaling.explanation.decision_message import gap_to_model, message
 from headroom.scaling.explanation.explanation import binding, counterfactuals
 from headroom.scaling.latency.tail_latency import TailLatency
 from headroom.scaling.rules.rate_rules import for_latency
-from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation, format_seconds
+from headroom.scaling.values.decision import Decision, LimitApplied, Recommendation
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.signals import MISSING
+from headroom.scaling.values.time_text import format_seconds
 from headroom.scaling.values.tokens import Target, TokenTargets
 from support.fakes_scaling import BOUNDS_S, COST, Service, policy
 

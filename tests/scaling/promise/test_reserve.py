@@ -17,7 +17,8 @@ from headroom.scaling.promise.error_budget import ErrorBudget
 from headroom.scaling.promise.reserve import FADE_S, MOST, Reserve, Usual
 from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.rules.rule_results import evaluate_rules
-from headroom.scaling.values.decision import Reason, ReplicaCounts
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from headroom.scaling.values.tuning import Component, Tuning

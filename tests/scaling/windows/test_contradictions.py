@@ -7,7 +7,7 @@ import pytest
 from headroom.scaling import (
     Routing,
 )
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from scaling.windows.contradicted_fleet import LIES, Fleet, scaled, seconds
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from headroom.api.service_status.conditions import shortened
 from headroom.api.service_status.status_types import Text, Word, rounded
 from headroom.api.values import Value
-from headroom.scaling.values.decision import Decision, DemandKnown
+from headroom.scaling.values.decision import Decision
+from headroom.scaling.values.demand import DemandKnown
 
 _SIGNS = {DemandKnown.AT_LEAST: ">=", DemandKnown.INCLUDES_RETRIES: "<="}
 _TEXTS = {DemandKnown.AT_LEAST: "at least ", DemandKnown.INCLUDES_RETRIES: "at most "}

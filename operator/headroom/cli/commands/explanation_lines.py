@@ -7,7 +7,7 @@ from typing import Any
 
 from headroom.api.service_status.signals_status import SignalsStatus
 from headroom.api.service_status.status import Status
-from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.demand import DemandKnown
 
 
 def signals_line(service: Mapping[str, Any], status: Status) -> str:

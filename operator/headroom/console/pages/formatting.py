@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from headroom.api.service_status.demand_status import DemandStatus
 from headroom.api.service_status.status_durations import duration_text
-from headroom.scaling.values.decision import DemandKnown
+from headroom.scaling.values.demand import DemandKnown
 
 UNKNOWN = "\N{EN DASH}"
 NARROW = "\N{NARROW NO-BREAK SPACE}"

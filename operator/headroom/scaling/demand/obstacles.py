@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.frozen import replace
 from headroom.scaling.mathematics.chance import CERTAIN, IDLE_SHARE, e_folds
-from headroom.scaling.values.decision import Obstacle
+from headroom.scaling.values.demand import Obstacle
 
 SETTLED_S = 20.0
 """After the last replica became ready; before it, clients have not had time to use it."""

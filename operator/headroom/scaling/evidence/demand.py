@@ -24,13 +24,9 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
 from headroom.scaling.serving_model import ReplicaCost
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import (
-    Demand,
-    DemandKnown,
-    Reason,
-    Recommendation,
-    ReplicaCounts,
-)
+from headroom.scaling.values.decision import Recommendation, ReplicaCounts
+from headroom.scaling.values.decision_reason import Reason
+from headroom.scaling.values.demand import Demand, DemandKnown
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Signals

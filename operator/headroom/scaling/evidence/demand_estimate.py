@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.scaling.values.decision import Demand, Recommendation
+from headroom.scaling.values.decision import Recommendation
+from headroom.scaling.values.demand import Demand
 from headroom.scaling.values.signals import Signals
 
 

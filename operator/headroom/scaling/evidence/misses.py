@@ -10,7 +10,8 @@ from headroom.scaling.promise.error_budget import Outcomes, one_alone_is_late
 from headroom.scaling.promise.failures import Failures
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import DemandKnown, ReplicaCounts
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.demand import DemandKnown
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 from headroom.scaling.values.tuning import Component

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import Demand, DemandKnown
+from headroom.scaling.values.demand import Demand, DemandKnown
 
 
 def evidence_notes(state: State, demand: Demand, now_s: float) -> tuple[str, ...]:

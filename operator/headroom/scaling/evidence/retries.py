@@ -10,7 +10,8 @@ from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.evidence.demand_estimate import DemandEstimate
 from headroom.scaling.frozen import replace
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import Demand, DemandKnown, ReplicaCounts
+from headroom.scaling.values.decision import ReplicaCounts
+from headroom.scaling.values.demand import Demand, DemandKnown
 from headroom.scaling.values.policy import Policy
 
 

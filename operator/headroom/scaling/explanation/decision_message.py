@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.serving_model import ServingModel
-from headroom.scaling.values.decision import (
-    Decision,
-    Direction,
-    Reason,
-    ReplicaCounts,
-    format_seconds,
-)
+from headroom.scaling.values.decision import Decision, ReplicaCounts
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
+from headroom.scaling.values.time_text import format_seconds
 
 _LIMITS = {
     Reason.SCALE_UP_STABILIZED: "more replicas have not been needed for the whole scale-up window",

@@ -9,13 +9,8 @@ from headroom.scaling.limits.scale_down import hold_s
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.state.state import State
-from headroom.scaling.values.decision import (
-    Counterfactual,
-    Decision,
-    Direction,
-    LimitApplied,
-    Reason,
-)
+from headroom.scaling.values.decision import Counterfactual, Decision, LimitApplied
+from headroom.scaling.values.decision_reason import Direction, Reason
 from headroom.scaling.values.observation import CostModel
 from headroom.scaling.values.policy import Policy
 

@@ -10,7 +10,8 @@ from headroom.scaling.limits.limit_input import LimitInput
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.tick_model import TickModel
-from headroom.scaling.values.decision import Decision, Demand, LimitApplied
+from headroom.scaling.values.decision import Decision, LimitApplied
+from headroom.scaling.values.demand import Demand
 
 
 def explain_tick(

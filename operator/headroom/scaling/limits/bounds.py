@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from headroom.scaling.limits.limit_input import Limited, LimitInput
-from headroom.scaling.values.decision import LimitApplied, Reason
+from headroom.scaling.values.decision import LimitApplied
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy
 
 

@@ -9,7 +9,8 @@ from headroom.scaling.limits.limit_input import (
     replicas_at,
     step_of,
 )
-from headroom.scaling.values.decision import LimitApplied, Reason
+from headroom.scaling.values.decision import LimitApplied
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Freshness
 from headroom.scaling.values.tuning import Component

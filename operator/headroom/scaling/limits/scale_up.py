@@ -7,7 +7,8 @@ what they share.
 from __future__ import annotations
 
 from headroom.scaling.limits.limit_input import Limited, LimitInput, replicas_at, step_of
-from headroom.scaling.values.decision import LimitApplied, Reason
+from headroom.scaling.values.decision import LimitApplied
+from headroom.scaling.values.decision_reason import Reason
 
 
 def limit_increase(limit_input: LimitInput) -> Limited:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from headroom.scaling.promise.margin import Margin
 from headroom.scaling.promise.reserve import Reserve, Usual
-from headroom.scaling.values.decision import Reason, Recommendation
+from headroom.scaling.values.decision import Recommendation
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.tuning import HOUR_S
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from headroom.scaling.demand.hidden_demand import GROWTH
 from headroom.scaling.rules.rate_rules import replicas_for_latency, rounded_up
 from headroom.scaling.serving_model import ServingModel
-from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts
+from headroom.scaling.values.decision import Recommendation, ReplicaCounts
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.signals import Signals
 

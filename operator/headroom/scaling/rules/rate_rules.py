@@ -12,8 +12,10 @@ import math
 from headroom.scaling.forecast.forecast import Rates
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
-from headroom.scaling.values.decision import Reason, Recommendation, format_seconds
+from headroom.scaling.values.decision import Recommendation
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Policy
+from headroom.scaling.values.time_text import format_seconds
 
 _ROUNDING = 1e-9
 MOST_REPLICAS = 10**9

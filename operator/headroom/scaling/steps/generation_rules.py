@@ -12,7 +12,8 @@ from headroom.scaling.promise.reserve import USUAL_S, Usual
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.generating import Generating
-from headroom.scaling.values.decision import Reason, Recommendation, ReplicaCounts
+from headroom.scaling.values.decision import Recommendation, ReplicaCounts
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.tuning import HOUR_S

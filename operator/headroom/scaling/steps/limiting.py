@@ -13,7 +13,8 @@ from headroom.scaling.limits.scale_up import limit_increase
 from headroom.scaling.rules.rule_results import RuleResults
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.tick_model import TickModel
-from headroom.scaling.values.decision import LimitApplied, Obstacle, ReplicaCounts
+from headroom.scaling.values.decision import LimitApplied, ReplicaCounts
+from headroom.scaling.values.demand import Obstacle
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.signals import Freshness, Signals

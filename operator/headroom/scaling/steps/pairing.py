@@ -8,10 +8,11 @@ from headroom.scaling.generation.pools.announcing import announced, with_announc
 from headroom.scaling.generation.pools.holding import reason_to_hold
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.generating import Generating
-from headroom.scaling.values.decision import Decision, format_seconds
+from headroom.scaling.values.decision import Decision
 from headroom.scaling.values.observation import Observation, PodState
 from headroom.scaling.values.partner import PairDecision, PoolReport, PoolRole
 from headroom.scaling.values.signals import Freshness, Signals
+from headroom.scaling.values.time_text import format_seconds
 
 
 def expect(

@@ -17,7 +17,7 @@ from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
 from headroom.planner.demand import Service
 from headroom.planner.queueing import in_system
 from headroom.planner.replicas import PERCENTILES, Expectation, ReplicaPlan, plan_replicas
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Routing
 
 

@@ -15,7 +15,7 @@ from headroom.api.reasons import StatusReason
 from headroom.api.schema.crd import custom_resource_definition
 from headroom.api.service_status.conditions import ConditionType
 from headroom.cli.commands.reference.fields import fields_of, rules_of
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.signals import Freshness
 

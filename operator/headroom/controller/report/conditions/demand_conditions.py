@@ -18,7 +18,7 @@ from headroom.controller.report.conditions.condition_result import (
     TickResult,
     join,
 )
-from headroom.scaling.values.decision import DemandKnown, Obstacle
+from headroom.scaling.values.demand import DemandKnown, Obstacle
 from headroom.scaling.values.replica_defect import Defect
 from headroom.scaling.values.signals import Freshness
 

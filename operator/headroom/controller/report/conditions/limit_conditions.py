@@ -10,7 +10,7 @@ from headroom.controller.report.conditions.condition_result import (
     TickResult,
     join,
 )
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 
 _REPORTED = frozenset(
     {
