@@ -11,7 +11,7 @@ import pytest
 
 from cli.planted_mistakes import MISTAKES
 from headroom.api.reasons import StatusReason
-from headroom.cli.commands.doctor.cluster_checks import difference
+from headroom.cli.commands.doctor.checks.cluster_checks import difference
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Facts, Unread
 from headroom.cli.commands.doctor.findings import Severity, as_json, as_text, is_well

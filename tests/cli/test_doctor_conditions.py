@@ -8,8 +8,11 @@ import pytest
 
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import ConditionType
-from headroom.cli.commands.doctor.condition_checks import NO_FINDING, conditions_need_attention
-from headroom.cli.commands.doctor.condition_remedies import REMEDIES
+from headroom.cli.commands.doctor.checks.condition_checks import (
+    NO_FINDING,
+    conditions_need_attention,
+)
+from headroom.cli.commands.doctor.checks.condition_remedies import REMEDIES
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.findings import Severity
 from support.fakes_doctor import NOW_S, conditioned, saying

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from headroom.cli.commands.doctor.checks.metric_names import profile_of
+from headroom.cli.commands.doctor.checks.telemetry_checks import pods_expose_metrics
 from headroom.cli.commands.doctor.examination import examined
 from headroom.cli.commands.doctor.facts import Answered
 from headroom.cli.commands.doctor.findings import Severity
-from headroom.cli.commands.doctor.metric_names import profile_of
 from headroom.cli.commands.doctor.pod_probe import ask_pod, judged, metric_names, scraped
-from headroom.cli.commands.doctor.telemetry_checks import pods_expose_metrics
 from headroom.errors import Forbidden, Unavailable
 from support.fakes_doctor import (
     HEALTHY,

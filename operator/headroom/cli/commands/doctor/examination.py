@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headroom.cli.commands.doctor import (
+from headroom.cli.commands.doctor.checks import (
     certificate_checks,
     cluster_checks,
     eviction_checks,
@@ -16,7 +16,7 @@ from headroom.cli.commands.doctor import (
     telemetry_checks,
     token_checks,
 )
-from headroom.cli.commands.doctor.condition_checks import conditions_need_attention
+from headroom.cli.commands.doctor.checks.condition_checks import conditions_need_attention
 from headroom.cli.commands.doctor.facts import Facts
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
 

@@ -9,9 +9,9 @@ from headroom.api.kind import VERSION
 from headroom.api.reasons import StatusReason
 from headroom.api.schema.crd import NAME, custom_resource_definition
 from headroom.api.timestamps import epoch_s
+from headroom.cli.commands.doctor.checks.operator_checks import unread_namespaces
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import CLUSTER, Diagnosis, note, problem
-from headroom.cli.commands.doctor.operator_checks import unread_namespaces
 
 LEAST_VERSION = (1, 30)
 SKEW_S = 5.0

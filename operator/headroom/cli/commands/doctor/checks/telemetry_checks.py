@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 from headroom.api.reasons import StatusReason
 from headroom.api.service_status.conditions import ConditionType
+from headroom.cli.commands.doctor.checks.metric_names import PREFIXES, profile_of, required_names
+from headroom.cli.commands.doctor.checks.profile_remedy import profile_remedy
+from headroom.cli.commands.doctor.checks.prometheus_checks import reads_prometheus
 from headroom.cli.commands.doctor.facts import (
     Answered,
     Facts,
@@ -16,9 +19,6 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem
-from headroom.cli.commands.doctor.metric_names import PREFIXES, profile_of, required_names
-from headroom.cli.commands.doctor.profile_remedy import profile_remedy
-from headroom.cli.commands.doctor.prometheus_checks import reads_prometheus
 
 _ENABLE = "enable the server's metrics, or set spec.runtime.profile to the server that runs"
 _CUSTOM_PATH = "set spec.runtime.metrics.path to the path at which the server exposes its metrics"

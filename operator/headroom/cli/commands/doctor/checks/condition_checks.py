@@ -14,7 +14,7 @@ from headroom.api.start_steps import (
     step_to_start,
     without_doctor,
 )
-from headroom.cli.commands.doctor.condition_remedies import remedy_of
+from headroom.cli.commands.doctor.checks.condition_remedies import remedy_of
 from headroom.cli.commands.doctor.facts import Facts, service_status, subject
 from headroom.cli.commands.doctor.findings import Diagnosis, Severity
 from headroom.console.service_state import needing_attention
