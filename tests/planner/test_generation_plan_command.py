@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.plans import plan, report
+from cli.plan.plans import plan, report
 from headroom.planner.errors import ImpossiblePlan
 from headroom.planner.generation.token_plan import plan_generation
 from planner.generation_plans import LINE, PUBLISHED

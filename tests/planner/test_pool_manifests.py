@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from cli.plans import plan, report
+from cli.plan.plans import plan, report
 from headroom.api import InferenceService
 from planner.generation_plans import LINE
 

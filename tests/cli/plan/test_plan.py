@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.plans import plan, report
+from cli.plan.plans import plan, report
 
 pytestmark = pytest.mark.clock
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.planted_mistakes import MISTAKES
+from cli.doctor.planted_mistakes import MISTAKES
 from headroom.api.reasons import StatusReason
 from headroom.cli.commands.doctor.checks.cluster_checks import difference
 from headroom.cli.commands.doctor.examination import examined

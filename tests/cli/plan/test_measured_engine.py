@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from cli.measured_replicas import FIXED_S, PROMPT, PROMPT_S, SEQUENCE_S, Replica, VllmReplica
+from cli.plan.measured_replicas import FIXED_S, PROMPT, PROMPT_S, SEQUENCE_S, Replica, VllmReplica
 from headroom.adapters.pods.metrics_page import page_url
 from headroom.cli.commands.plan.generation_options import ReplicaOptions
 from headroom.cli.commands.plan.measured_engine import Clock, MeasuredEngine, measured_engine

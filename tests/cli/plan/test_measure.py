@@ -10,7 +10,7 @@ import sys
 import aiohttp
 import pytest
 
-from cli.plans import plan, report
+from cli.plan.plans import plan, report
 from free_ports import free_port
 from support.server_process import Server, serving
 
