@@ -15,12 +15,12 @@ import numpy as np
 from rich.console import Console
 
 from headroom.scaling.values.tokens import TokenTargets
-from headroom.simulator.generation import kernel
-from headroom.simulator.generation.layout import Plant
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import Plant
+from headroom.simulator.generation.compiled.state import allocate
 from headroom.simulator.generation.models import ENGINES
 from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import Requests
-from headroom.simulator.generation.state import allocate
 from headroom.simulator.generation.workloads import llmd_stages, traced
 
 

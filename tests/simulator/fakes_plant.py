@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.simulator.clients import Clients
-from headroom.simulator.compiled import (
-    client_unfinished,
-    kernel,
-    unfinished,
-)
-from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState
+from headroom.simulator.compiled import kernel, unfinished
+from headroom.simulator.compiled.clients import client_unfinished
+from headroom.simulator.compiled.clients.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
 from headroom.simulator.compiled.plant_allocation import with_rows
 from headroom.simulator.compiled.plant_layout import NONE, Column, Number, Quantity, Tally
 from headroom.simulator.compiled.plant_state import PlantState

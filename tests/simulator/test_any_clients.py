@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.clients import Clients
-from headroom.simulator.compiled import client_kernel, replica_rows
-from headroom.simulator.compiled.client_layout import Count
+from headroom.simulator.compiled import replica_rows
+from headroom.simulator.compiled.clients import client_kernel
+from headroom.simulator.compiled.clients.client_layout import Count
 from headroom.simulator.compiled.plant_layout import NONE, Tally
 from headroom.simulator.plant import Server
 from simulator.fakes_plant import SERVERS

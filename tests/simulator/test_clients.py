@@ -12,7 +12,7 @@ import pytest
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.clients import Clients
 from headroom.simulator.compiled import replica_rows
-from headroom.simulator.compiled.client_layout import Count
+from headroom.simulator.compiled.clients.client_layout import Count
 from headroom.simulator.compiled.plant_layout import Column, Quantity, Tally
 from headroom.simulator.plant import Server
 from simulator.fakes_plant import exponential, poisson

@@ -6,8 +6,9 @@ import pytest
 
 from headroom.simulator.clients import Clients, Users
 from headroom.simulator.closed_loop import UserDemand, closed_loop
-from headroom.simulator.compiled import client_kernel, replica_rows
-from headroom.simulator.compiled.client_layout import Count
+from headroom.simulator.compiled import replica_rows
+from headroom.simulator.compiled.clients import client_kernel
+from headroom.simulator.compiled.clients.client_layout import Count
 from headroom.simulator.compiled.plant_layout import Tally
 from headroom.simulator.plant import Server
 from simulator.fakes_plant import exponential, service

@@ -19,11 +19,11 @@ from generation_study.fidelity.loads import CALIBRATION, LIMITS
 from headroom.scaling.generation.learning.least_squares import non_negative
 from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.values.tokens import IterationCost, TokenTargets
-from headroom.simulator.generation import kernel
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.state import allocate
 from headroom.simulator.generation.outcome import latencies
 from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import Requests
-from headroom.simulator.generation.state import allocate
 
 Floats = NDArray[np.float64]
 PERCENTILE = 0.95

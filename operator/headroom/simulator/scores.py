@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headroom.simulator.compiled import client_unfinished, kernel, unfinished
-from headroom.simulator.compiled.client_layout import Amount
+from headroom.simulator.compiled import kernel, unfinished
+from headroom.simulator.compiled.clients import client_unfinished
+from headroom.simulator.compiled.clients.client_layout import Amount
 from headroom.simulator.compiled.plant_layout import FINE_LOG, FINE_START_S, Ints, Quantity, Tally
 from headroom.simulator.fleet import Fleet
 from headroom.simulator.outcome import Move, Score, Timeline

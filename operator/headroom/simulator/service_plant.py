@@ -10,9 +10,10 @@ from typing import Self
 
 import numpy as np
 
-from headroom.simulator.compiled import client_kernel, kernel, replica_rows
-from headroom.simulator.compiled.client_layout import Count
-from headroom.simulator.compiled.client_state import allocate_clients, enlarged
+from headroom.simulator.compiled import kernel, replica_rows
+from headroom.simulator.compiled.clients import client_kernel
+from headroom.simulator.compiled.clients.client_layout import Count
+from headroom.simulator.compiled.clients.client_state import allocate_clients, enlarged
 from headroom.simulator.compiled.plant_allocation import allocate, with_more_nodes, with_rows
 from headroom.simulator.compiled.plant_layout import Quantity, Tally
 from headroom.simulator.plant import ServiceSpec

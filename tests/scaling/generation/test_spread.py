@@ -12,7 +12,7 @@ from headroom.scaling.generation.counters.spread import Spread, with_bound
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
-from headroom.simulator.generation.histogram_bounds import TOKEN_BOUNDS_S
+from headroom.simulator.generation.compiled.histogram_bounds import TOKEN_BOUNDS_S
 from support.generating_plant import GeneratingPlant, varied_lengths
 from support.generating_plants import LLAMA_70B
 

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from headroom.scaling.values.tokens import IterationCost, TokenTargets
-from headroom.simulator.generation import kernel
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.state import TokenState, allocate
 from headroom.simulator.generation.plant import Engine, TokenRouting, TokenService
 from headroom.simulator.generation.requests import Floats, Ints, Requests
-from headroom.simulator.generation.state import TokenState, allocate
 
 H100_8B = IterationCost(
     fixed_s=5.71e-3,

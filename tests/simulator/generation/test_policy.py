@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from headroom.simulator.generation import kernel
-from headroom.simulator.generation.layout import Column, Plant, Row
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import Column, Plant, Row
 from headroom.simulator.generation.plant import Engine, TokenRouting
 from headroom.simulator.generation.requests import Requests
 from simulator.generation import one_by_one

@@ -9,15 +9,16 @@ import pytest
 
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.tokens import TokenTargets
-from headroom.simulator.generation import kernel, observing
+from headroom.simulator.generation import observing
 from headroom.simulator.generation.autoscalers.catalogue import BOUNDS, KINDS, autoscaler
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import NONE
+from headroom.simulator.generation.compiled.state import allocate
 from headroom.simulator.generation.fleet import TokenFleet
-from headroom.simulator.generation.layout import NONE
 from headroom.simulator.generation.models import ENGINES, scaled, targets
 from headroom.simulator.generation.plant import Engine, TokenService
 from headroom.simulator.generation.requests import Requests
 from headroom.simulator.generation.run import simulate_tokens
-from headroom.simulator.generation.state import allocate
 from headroom.simulator.generation.workloads import llmd_stages, traced
 from simulator.generation.plants import H100_8B, fixed, poisson, ran
 

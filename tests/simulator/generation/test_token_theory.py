@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headroom.scaling.values.tokens import IterationCost
-from headroom.simulator.generation.layout import Column
+from headroom.simulator.generation.compiled.layout import Column
 from headroom.simulator.generation.plant import Engine
 from simulator.generation.plants import (
     H100_8B,

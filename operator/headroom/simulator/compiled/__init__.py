@@ -2,7 +2,6 @@
 
 - plant: kernel, request_routing, executions, request_ends, replica_rows, plant_telemetry,
   unfinished; its arrays: plant_layout, plant_state, plant_allocation
-- clients: client_kernel, client_tries, client_connections, client_ends, client_unfinished; their
-  arrays: client_layout, client_state
+- who sends to it: `clients/`
 - tools: compiling, heap, rng
 """

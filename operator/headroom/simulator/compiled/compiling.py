@@ -17,25 +17,13 @@ import numba
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
-_GENERATION = (
-    "histogram_bounds",
-    "iteration_cost",
-    "iterations",
-    "kernel",
-    "layout",
-    "memory",
-    "sequences",
-    "state",
-)
-"""Modules of the generating plant with compiled functions, or with numbers that these contain."""
+_FOLDERS = ("compiled", "generation/compiled")
+"""Where each module has compiled functions, or numbers that these contain."""
 
 
 def _digest() -> str:
     here = Path(__file__).parents[1]
-    files = [
-        *sorted((here / "compiled").glob("*.py")),
-        *(here / "generation" / f"{name}.py" for name in _GENERATION),
-    ]
+    files = [file for folder in _FOLDERS for file in sorted((here / folder).rglob("*.py"))]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -76,7 +76,7 @@ class Number(IntEnum):
     EXPIRES = 10
     """1: requests that waited too long are `expired` (server); 0: `cancelled` (client)."""
     CLIENTS = 11
-    """1: requests are tries of clients (`client_state.py`), which are notified of each end."""
+    """1: requests are tries of clients (`clients/`), which are notified of each end."""
     ENDED = 12
     """First node of the list of ended tries that are unknown to their clients."""
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headroom.scaling.values.observation import Pod, PodState
-from headroom.simulator.generation import kernel
-from headroom.simulator.generation.layout import NONE, Row
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import NONE, Row
+from headroom.simulator.generation.compiled.state import TokenState
 from headroom.simulator.generation.plant import TokenService
-from headroom.simulator.generation.state import TokenState
 
 LEAST_START_SHARE = 0.5
 

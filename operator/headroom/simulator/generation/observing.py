@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import CostSums, GenerationSample, TokenCounts
-from headroom.simulator.generation.histogram_bounds import (
+from headroom.simulator.generation.compiled.histogram_bounds import (
     END_BOUNDS_S,
     FIRST_BOUNDS_S,
     LENGTH_BOUNDS,
     TOKEN_BOUNDS_S,
 )
-from headroom.simulator.generation.layout import (
+from headroom.simulator.generation.compiled.layout import (
     END_AT,
     FIRST_AT,
     OUTPUT_AT,
@@ -25,8 +25,8 @@ from headroom.simulator.generation.layout import (
     Column,
     Row,
 )
+from headroom.simulator.generation.compiled.state import TokenState
 from headroom.simulator.generation.plant import TokenService
-from headroom.simulator.generation.state import TokenState
 
 
 def pod_sample(p: TokenState, service: TokenService, uid: str, row: int, now_s: float) -> PodSample:

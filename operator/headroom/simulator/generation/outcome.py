@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values.tokens import Target, TokenTargets
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.state import TokenState
 
 Floats = NDArray[np.float64]
 _NONE = Target(percentile=1.0, seconds=math.inf)

@@ -16,9 +16,9 @@ from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole
 from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscaler import ScaleRequest, View
-from headroom.simulator.generation import kernel
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
-from headroom.simulator.generation.layout import Plant, Request, Time
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import Plant, Request, Time
 from headroom.simulator.generation.pool_pair import PairOutcome, PoolPair
 from headroom.simulator.generation.requests import Requests
 from headroom.simulator.generation.run import Run, Truth

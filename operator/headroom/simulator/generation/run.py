@@ -11,9 +11,11 @@ import numpy as np
 
 from headroom.scaling.values.observation import GatewayRejections, PodState
 from headroom.simulator.autoscaler import Autoscaler, View
-from headroom.simulator.generation import kernel, observing
+from headroom.simulator.generation import observing
+from headroom.simulator.generation.compiled import kernel
+from headroom.simulator.generation.compiled.layout import Plant, Row
+from headroom.simulator.generation.compiled.state import TokenState, allocate
 from headroom.simulator.generation.fleet import TokenFleet
-from headroom.simulator.generation.layout import Plant, Row
 from headroom.simulator.generation.outcome import (
     Move,
     TokenOutcome,
@@ -27,7 +29,6 @@ from headroom.simulator.generation.outcome import (
 )
 from headroom.simulator.generation.plant import TokenService
 from headroom.simulator.generation.requests import Requests
-from headroom.simulator.generation.state import TokenState, allocate
 from headroom.simulator.metrics import Metrics
 
 LOOK_S = 5.0

@@ -7,7 +7,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.generation.histogram_bounds import (
+from headroom.simulator.generation.compiled.histogram_bounds import (
     END_BOUNDS_S,
     FIRST_BOUNDS_S,
     LENGTH_BOUNDS,

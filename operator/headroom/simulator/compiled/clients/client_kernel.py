@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiled.client_connections import send_first
-from headroom.simulator.compiled.client_ends import give_up, hear_first
-from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState
-from headroom.simulator.compiled.client_tries import begin_try, think, want
+from headroom.simulator.compiled.clients.client_connections import send_first
+from headroom.simulator.compiled.clients.client_ends import give_up, hear_first
+from headroom.simulator.compiled.clients.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
+from headroom.simulator.compiled.clients.client_tries import begin_try, think, want
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.heap import pop
 from headroom.simulator.compiled.kernel import finish

@@ -6,8 +6,8 @@ import math
 
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.rng import below
-from headroom.simulator.generation import iteration_cost, iterations, memory, sequences
-from headroom.simulator.generation.layout import (
+from headroom.simulator.generation.compiled import iteration_cost, iterations, memory, sequences
+from headroom.simulator.generation.compiled.layout import (
     DECODES,
     IDLE,
     NONE,
@@ -18,7 +18,7 @@ from headroom.simulator.generation.layout import (
     Time,
     Unit,
 )
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.state import TokenState
 
 LEAST_IN_FLIGHT, LEAST_TOKENS, PREFIX_AFFINITY = 1, 2, 3
 """`TokenRouting`; 0 is random."""

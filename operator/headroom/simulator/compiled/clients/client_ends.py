@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiled.client_connections import disconnect
-from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState
-from headroom.simulator.compiled.client_tries import (
+from headroom.simulator.compiled.clients.client_connections import disconnect
+from headroom.simulator.compiled.clients.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
+from headroom.simulator.compiled.clients.client_tries import (
     end_patience,
     first_unsent,
     sum_wanted,

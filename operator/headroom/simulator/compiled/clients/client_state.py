@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values.policy import Routing
-from headroom.simulator.compiled.client_layout import Amount, Count
+from headroom.simulator.compiled.clients.client_layout import Amount, Count
 from headroom.simulator.compiled.plant_allocation import with_more_nodes
 from headroom.simulator.compiled.plant_layout import NONE, Floats, Ints, Number
 from headroom.simulator.compiled.plant_state import PlantState

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headroom.simulator.generation.histogram_bounds import (
+from headroom.simulator.generation.compiled.histogram_bounds import (
     END_BOUNDS_S,
     FIRST_BOUNDS_S,
     LENGTH_BOUNDS,
     TOKEN_BOUNDS_S,
 )
-from headroom.simulator.generation.layout import (
+from headroom.simulator.generation.compiled.layout import (
     NONE,
     WIDTH,
     Floats,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState
-from headroom.simulator.compiled.client_tries import first_unsent
+from headroom.simulator.compiled.clients.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
+from headroom.simulator.compiled.clients.client_tries import first_unsent
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.plant_layout import CENTRAL, NONE, Number, Tally
 from headroom.simulator.compiled.plant_state import PlantState

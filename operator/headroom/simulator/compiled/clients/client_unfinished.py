@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headroom.simulator.compiled.client_ends import count_late
-from headroom.simulator.compiled.client_layout import Phase
-from headroom.simulator.compiled.client_state import ClientState
-from headroom.simulator.compiled.client_tries import sum_wanted
+from headroom.simulator.compiled.clients.client_ends import count_late
+from headroom.simulator.compiled.clients.client_layout import Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
+from headroom.simulator.compiled.clients.client_tries import sum_wanted
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.plant_state import PlantState
 

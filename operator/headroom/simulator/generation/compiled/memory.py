@@ -8,8 +8,8 @@ vLLM: blocks without a name are reused before any unit is evicted.
 from __future__ import annotations
 
 from headroom.simulator.compiled.compiling import compiled
-from headroom.simulator.generation.layout import NONE, Plant, Request, Row, Unit
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.layout import NONE, Plant, Request, Row, Unit
+from headroom.simulator.generation.compiled.state import TokenState
 
 
 @compiled

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 from headroom.simulator.compiled.compiling import compiled
-from headroom.simulator.generation.layout import FIRST_AT, Column, Cost, Real, Row
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.layout import FIRST_AT, Column, Cost, Real, Row
+from headroom.simulator.generation.compiled.state import TokenState
 
 
 @compiled

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headroom.simulator.compiled.compiling import compiled
-from headroom.simulator.generation import memory
-from headroom.simulator.generation.layout import (
+from headroom.simulator.generation.compiled import memory
+from headroom.simulator.generation.compiled.layout import (
     END_AT,
     FIRST_AT,
     NONE,
@@ -19,7 +19,7 @@ from headroom.simulator.generation.layout import (
     Row,
     Time,
 )
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.state import TokenState
 
 
 @compiled

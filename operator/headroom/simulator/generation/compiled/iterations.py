@@ -17,9 +17,9 @@ import math
 
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.rng import normal
-from headroom.simulator.generation import memory, sequences
-from headroom.simulator.generation.iteration_cost import add_to_sums, run_s
-from headroom.simulator.generation.layout import (
+from headroom.simulator.generation.compiled import memory, sequences
+from headroom.simulator.generation.compiled.iteration_cost import add_to_sums, run_s
+from headroom.simulator.generation.compiled.layout import (
     DECODES,
     IDLE,
     MIXED,
@@ -31,7 +31,7 @@ from headroom.simulator.generation.layout import (
     Request,
     Row,
 )
-from headroom.simulator.generation.state import TokenState
+from headroom.simulator.generation.compiled.state import TokenState
 
 LEAST_FACTOR = 0.2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from headroom.simulator.compiled.client_layout import Amount, Count, Phase
-from headroom.simulator.compiled.client_state import ClientState
+from headroom.simulator.compiled.clients.client_layout import Amount, Count, Phase
+from headroom.simulator.compiled.clients.client_state import ClientState
 from headroom.simulator.compiled.compiling import compiled
 from headroom.simulator.compiled.heap import push
 from headroom.simulator.compiled.plant_layout import NONE, Tally
