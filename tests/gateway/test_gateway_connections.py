@@ -14,7 +14,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from headroom.gateway import Route
 from headroom.gateway.bounds import MAX_CONNECTIONS, SERVICE_CONNECTIONS
-from headroom.gateway.listeners import HEADERS_WITHIN_S
+from headroom.gateway.listener.listeners import HEADERS_WITHIN_S
 from support.fakes_gateway import Gateway, Replica, ok, service, until, url
 
 pytestmark = pytest.mark.clock

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from free_ports import free_port
-from headroom.gateway.access_counts import ADMIN_PATH, Bin, ServiceCounters, read
+from headroom.gateway.listener.access_counts import ADMIN_PATH, Bin, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, gateway, is_open, route, until
 

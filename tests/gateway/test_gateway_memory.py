@@ -31,7 +31,7 @@ from headroom.gateway.bounds import (
     WORST_BYTES,
 )
 from headroom.gateway.built_routes import build
-from headroom.gateway.listeners import READ_WITHIN_S
+from headroom.gateway.listener.listeners import READ_WITHIN_S
 from headroom.gateway.values import RequestClass, TenantLimit
 from reliability.attacks import hostile_client
 from reliability.attacks.grpc_payloads import END_HEADERS, END_STREAM, PREFACE, Kind, frame

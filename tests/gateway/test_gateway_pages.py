@@ -16,7 +16,7 @@ from free_ports import free_port
 from headroom.adapters.gateways.gateway_scraper import GatewayScraper
 from headroom.controller.gather.gateways.gateway_pages import GatewayPages
 from headroom.controller.routing.ready_pods import ReadyPod
-from headroom.gateway.access_counts import PAGE
+from headroom.gateway.listener.access_counts import PAGE
 from support.fakes_gateway import Replica, gateway, ok, route, until
 
 pytestmark = pytest.mark.clock

@@ -14,8 +14,8 @@ from aiohttp import WSMsgType, web
 
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
-from headroom.gateway.tenant_in_flight import bounds
+from headroom.gateway.listener.access_counts import ADMIN_PATH, ServiceCounters, read
+from headroom.gateway.listener.tenant_in_flight import bounds
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, gateway, route, until
 

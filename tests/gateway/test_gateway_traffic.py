@@ -15,7 +15,7 @@ from aiohttp import web
 
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route
-from headroom.gateway.model_routes import HEADER
+from headroom.gateway.listener.model_routes import HEADER
 from headroom.gateway.values import Hedge, RequestClass, TenantLimit
 from support.fakes_gateway import Gateway, Replica, ok, service, until, url
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import ClientWebSocketResponse, WSMsgType, WSServerHandshakeError, web
 
 from headroom.gateway import Route
-from headroom.gateway.access_counts import ADMIN_PATH, ServiceCounters, read
+from headroom.gateway.listener.access_counts import ADMIN_PATH, ServiceCounters, read
 from headroom.gateway.values import TenantLimit
 from support.fakes_gateway import Gateway, Replica, ok, service, shout, until, url
 

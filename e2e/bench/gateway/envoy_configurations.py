@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headroom.gateway import Endpoint, Route, clusters, endpoints, listeners
+from headroom.gateway import Endpoint, Route, clusters, endpoints
+from headroom.gateway.listener import listeners
 
 _HTTP = "type.googleapis.com/envoy.extensions.filters.network"
 _ROUTER = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"

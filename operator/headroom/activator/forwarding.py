@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 from headroom.activator.byte_pipe import bound_buffers, copy, copy_answer, read_start
 from headroom.activator.http_request import PIECE, Incoming, status_of
-from headroom.gateway.retries import REFUSED
+from headroom.gateway.listener.retries import REFUSED
 from headroom.gateway.values import Endpoint
 
 CONNECT_WITHIN_S = 0.5

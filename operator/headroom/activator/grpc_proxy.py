@@ -35,7 +35,7 @@ from headroom.activator.replica_channels import ReplicaChannels
 from headroom.activator.request_buffer import RequestBuffer
 from headroom.fair_slots import FairSlots
 from headroom.gateway.activator_messages import Served
-from headroom.gateway.retries import IDEMPOTENT, NO_RETRY
+from headroom.gateway.listener.retries import IDEMPOTENT, NO_RETRY
 from headroom.gateway.values import Endpoint
 
 PUSHBACK = "grpc-retry-pushback-ms"

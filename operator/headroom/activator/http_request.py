@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import httptools
 
 from headroom.activator.held_request import HEAD_BYTES, Refusal
-from headroom.gateway.retries import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
+from headroom.gateway.listener.retries import DEADLINE, GRPC_DEADLINE, IDEMPOTENT, NO_RETRY
 
 PIECE = 1 << 14
 """Size of a read and of a write; a connection holds a few of them."""

@@ -1,10 +1,9 @@
 """Envoy's configuration from services and warm replicas. Pure.
 
 - values: values, type_urls; the whole: built_routes, snapshot; how Envoy starts: bootstrap/
-- a service's port: listeners, routes, model_routes, client_headers, request_deadlines,
-  request_bodies, local_replies, access_counts
-- its replicas: clusters, endpoints, retries
-- limits: bounds, runtime, tenant_in_flight, tenant_rates, client_tokens, key_sets
+- a service's port, and what happens to a request there: listener/
+- its replicas: clusters, endpoints
+- limits: bounds, runtime, key_sets
 - messages to activators: activator_messages
 """
 

@@ -12,7 +12,8 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from headroom.gateway import client_tokens, clusters, endpoints, listeners, tenant_in_flight
+from headroom.gateway import clusters, endpoints
+from headroom.gateway.listener import client_tokens, listeners, tenant_in_flight
 from headroom.gateway.type_urls import Json
 from headroom.gateway.values import Endpoint, Route
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headroom.gateway import client_tokens, key_sets, runtime, tenant_in_flight
+from headroom.gateway import key_sets, runtime
 from headroom.gateway.built_routes import BuiltEndpoints, BuiltRoute, Resource, build, resource
+from headroom.gateway.listener import client_tokens, tenant_in_flight
 from headroom.gateway.type_urls import CLUSTER, ENDPOINTS, LISTENER, RUNTIME
 from headroom.gateway.values import Endpoint, Route, is_kept
 

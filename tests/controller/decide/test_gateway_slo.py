@@ -14,7 +14,7 @@ from headroom.api import InferenceService
 from headroom.controller.decide.gateway_slo import GatewaySLI, bounds_s
 from headroom.controller.gather.gateways.gateway_counters import GatewayCounters
 from headroom.controller.gather.gateways.route_status import RouteStatus
-from headroom.gateway.access_counts import Bin, ServiceCounters, read
+from headroom.gateway.listener.access_counts import Bin, ServiceCounters, read
 from headroom.scaling import Policy
 from headroom.scaling.values.signals import Freshness, Signal, Signals
 from support.controller_world import REPLICA_RPS, SilentRouter, World, play

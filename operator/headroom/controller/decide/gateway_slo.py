@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from headroom.controller.gather.gateways.gateway_counters import ServiceTotals
-from headroom.gateway.access_counts import Bin
+from headroom.gateway.listener.access_counts import Bin
 from headroom.scaling import Policy
 from headroom.scaling.values.latency_counts import LatencyCounts
 from headroom.scaling.values.observation import (

@@ -6,12 +6,13 @@ in.
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts, key_sets, model_routes, runtime
+from headroom.gateway import key_sets, runtime
 from headroom.gateway.bootstrap.operator_connection import change_stream, operator_cluster
 from headroom.gateway.bootstrap.ops_pages import MAX_PAGES, PAGES, ops_listener
 from headroom.gateway.bootstrap.overload import overload_manager
 from headroom.gateway.bootstrap.static_cluster import admin_address, static_cluster
 from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
+from headroom.gateway.listener import access_counts, model_routes
 from headroom.gateway.type_urls import FROM_OPERATOR, Json, typed
 
 OPS_PORT = 8081

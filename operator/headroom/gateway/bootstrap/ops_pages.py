@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from headroom.gateway import access_counts, key_sets
+from headroom.gateway import key_sets
 from headroom.gateway.bootstrap.static_cluster import socket_address
 from headroom.gateway.bounds import (
     CONNECTION_BUFFER_BYTES,
     MAX_HEADERS_KIB,
     SOCKET_OPTIONS,
 )
+from headroom.gateway.listener import access_counts
 from headroom.gateway.type_urls import (
     HTTP_FILTERS,
     Json,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from headroom.controller.gather.gateways.gateway_counters import GatewayCounters, ServiceTotals
-from headroom.gateway.access_counts import Bin, ServiceCounters
+from headroom.gateway.listener.access_counts import Bin, ServiceCounters
 
 KEY = "vision/resnet50"
 FAST, SLOW = Bin(1000, 1100), Bin(15000, 16000)

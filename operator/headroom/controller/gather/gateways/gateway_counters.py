@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from headroom.gateway.access_counts import ServiceCounters
+from headroom.gateway.listener.access_counts import ServiceCounters
 
 NOTHING = ServiceCounters()
 

@@ -10,8 +10,8 @@ from typing import Protocol
 from headroom.controller.gather.gateways.gateway_counters import GatewayCounters, ServiceTotals
 from headroom.controller.ports import Clock
 from headroom.errors import ScrapeFailed
-from headroom.gateway.access_counts import PAGE, read
 from headroom.gateway.bootstrap.configuration import OPS_PORT
+from headroom.gateway.listener.access_counts import PAGE, read
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ of whatever a client sent there, and does not forward the token.
 from __future__ import annotations
 
 from headroom.gateway import key_sets
-from headroom.gateway.client_headers import TENANT
+from headroom.gateway.listener.client_headers import TENANT
 from headroom.gateway.type_urls import CLUSTER, Json, seconds, typed
 from headroom.gateway.values import RemoteKeys, Route
 

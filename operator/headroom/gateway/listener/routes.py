@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headroom.gateway import model_routes
 from headroom.gateway.bounds import BUFFERED_BYTES, UPGRADED_IDLE_S
-from headroom.gateway.client_headers import CLASS, PRIORITY
-from headroom.gateway.request_bodies import (
+from headroom.gateway.listener import model_routes
+from headroom.gateway.listener.client_headers import CLASS, PRIORITY
+from headroom.gateway.listener.request_bodies import (
     ANY_LENGTH,
     NO_BODY,
     NO_TUNNEL,
@@ -17,7 +17,7 @@ from headroom.gateway.request_bodies import (
     streamed,
     too_large,
 )
-from headroom.gateway.retries import (
+from headroom.gateway.listener.retries import (
     DEADLINE,
     GRPC_NOT_ANSWERED,
     GRPC_NOT_STARTED,

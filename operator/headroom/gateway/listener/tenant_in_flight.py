@@ -13,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from headroom.gateway import local_replies
 from headroom.gateway.bounds import CONNECTION_BUFFER_BYTES
 from headroom.gateway.clusters import IN_FLIGHT, UNBOUNDED, UPSTREAM_IDLE_S
+from headroom.gateway.listener import local_replies
 from headroom.gateway.type_urls import CLUSTER, Json, any_of, seconds
 from headroom.gateway.values import Route
 

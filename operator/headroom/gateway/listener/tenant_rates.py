@@ -5,7 +5,7 @@ A service is routed through one gateway, so that gateway's bucket holds the tena
 
 from __future__ import annotations
 
-from headroom.gateway.local_replies import RETRY_AFTER_S
+from headroom.gateway.listener.local_replies import RETRY_AFTER_S
 from headroom.gateway.type_urls import Json, typed
 from headroom.gateway.values import Route
 

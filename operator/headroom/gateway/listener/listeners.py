@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headroom.gateway import (
+from headroom.gateway import bounds
+from headroom.gateway.listener import (
     access_counts,
-    bounds,
     client_headers,
     client_tokens,
     local_replies,

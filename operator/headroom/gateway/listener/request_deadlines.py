@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.gateway import retries
+from headroom.gateway.listener import retries
 from headroom.gateway.type_urls import HTTP_FILTERS, Json, typed
 
 
