@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from generation_study.fidelity.data import Played, Recorded
 from generation_study.fidelity.loads import CALIBRATION, LIMITS
-from headroom.scaling.generation.learning.least_squares import non_negative
+from headroom.scaling.generation.learning.iteration_cost.least_squares import non_negative
 from headroom.scaling.generation.learning.model_inputs import scaled
 from headroom.scaling.values.tokens import IterationCost, TokenTargets
 from headroom.simulator.generation.compiled import kernel

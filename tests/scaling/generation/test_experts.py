@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroom.scaling.generation.learning.estimate import Estimate
-from headroom.scaling.generation.learning.ledger import Ledger
-from headroom.scaling.generation.learning.mean_iterations import Intervals
-from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.generation.learning.iteration_cost.estimate import Estimate
+from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
+from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
 from headroom.scaling.values.tokens import IterationCost
 from support.generating_plants import LLAMA_8B, QWEN_8B_L40S, QWEN_30B_A3B, QWEN_32B
 

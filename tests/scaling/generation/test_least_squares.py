@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from headroom.scaling.generation.learning.least_squares import non_negative
+from headroom.scaling.generation.learning.iteration_cost.least_squares import non_negative
 from headroom.scaling.mathematics.arrays import Vector
 
 

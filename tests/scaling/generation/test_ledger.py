@@ -11,14 +11,14 @@ import pytest
 
 from headroom.scaling import State
 from headroom.scaling.generation.learning import learned_checkpoint
+from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
+from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
+from headroom.scaling.generation.learning.iteration_cost.steadiness import RECENT_S
 from headroom.scaling.generation.learning.learned import GenerationState
-from headroom.scaling.generation.learning.ledger import Ledger
-from headroom.scaling.generation.learning.length_sums import WIDTH
-from headroom.scaling.generation.learning.lengths import Lengths
-from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.model_inputs import scaled
-from headroom.scaling.generation.learning.ratios import Ratios
-from headroom.scaling.generation.learning.steadiness import RECENT_S
+from headroom.scaling.generation.learning.request_lengths.length_sums import WIDTH
+from headroom.scaling.generation.learning.request_lengths.lengths import Lengths
 from headroom.scaling.values.tokens import IterationCost
 
 PROMPT, STEPS, CONTEXT = 800.0, 100.0, 850.0

@@ -14,7 +14,7 @@ from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, Count, Grid
 from headroom.scaling.generation.learning.learned import GenerationState
-from headroom.scaling.generation.learning.length_sums import (
+from headroom.scaling.generation.learning.request_lengths.length_sums import (
     ARRIVED,
     COMPUTED,
     OUTPUT,
@@ -25,7 +25,7 @@ from headroom.scaling.generation.learning.length_sums import (
     PROMPTS,
     WIDTH,
 )
-from headroom.scaling.generation.learning.lengths import RECOMPUTED_S, Lengths
+from headroom.scaling.generation.learning.request_lengths.lengths import RECOMPUTED_S, Lengths
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.tokens import GenerationSample, TokenCounts
 from support.fakes_scaling import sample

@@ -11,7 +11,7 @@ from headroom.scaling import (
     Routing,
     State,
 )
-from headroom.scaling.windows.implausible_work import overlong
+from headroom.scaling.windows.plausibility.implausible_work import overlong
 from scaling.windows.contradicted_fleet import COST, START_S, TICK_S, Fleet, scaled, seconds
 
 

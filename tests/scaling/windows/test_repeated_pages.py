@@ -8,7 +8,7 @@ import pytest
 
 from headroom.scaling import Freshness, Observation, PodSample, Reason
 from headroom.scaling.values.tokens import GenerationSample
-from headroom.scaling.windows.repeated_pages import REAL_S, RepeatedPages
+from headroom.scaling.windows.plausibility.repeated_pages import REAL_S, RepeatedPages
 from support.fakes_scaling import COST, Service, sample
 
 

@@ -23,10 +23,10 @@ from headroom.scaling.rules.rule_inputs import RuleInputs
 from headroom.scaling.rules.rule_results import evaluate_rules
 from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.signals import Signal, Signals
+from headroom.scaling.windows.plausibility.uneven_shares import read_shares
 from headroom.scaling.windows.signals import read_signals
 from headroom.scaling.windows.sliding_windows import Windows
 from headroom.scaling.windows.together import moves_apart
-from headroom.scaling.windows.uneven_shares import read_shares
 from support.fakes_scaling import BOUNDS_S, COST, policy, ready_pod, sample
 
 TICK_S, RATE_RPS = 2.0, 24.0

@@ -43,8 +43,8 @@ from headroom.scaling.state.last_hour import LastHour
 from headroom.scaling.state.routing_transition import RoutingTransition
 from headroom.scaling.values.checkpoint_numbers import Checkpoint, numbers_of, short
 from headroom.scaling.values.observation import CostModel
-from headroom.scaling.windows.contradictions import Contradictions
-from headroom.scaling.windows.repeated_pages import RepeatedPages
+from headroom.scaling.windows.plausibility.contradictions import Contradictions
+from headroom.scaling.windows.plausibility.repeated_pages import RepeatedPages
 from headroom.scaling.windows.sliding_windows import Windows
 
 CHECKPOINT_VERSION = 3

@@ -13,8 +13,8 @@ from headroom.scaling.values.decision import ReplicaCounts
 from headroom.scaling.values.observation import Observation
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.by_replica import arrivals_of, executed_batches, sampled_throughout
-from headroom.scaling.windows.contradictions import Contradictions
-from headroom.scaling.windows.implausible_work import crowded, overlong
+from headroom.scaling.windows.plausibility.contradictions import Contradictions
+from headroom.scaling.windows.plausibility.implausible_work import crowded, overlong
 from headroom.scaling.windows.signals import shared_queue
 from headroom.scaling.windows.sliding_windows import Windows
 

@@ -10,8 +10,8 @@ from headroom.cli.commands.plan.generation_options import ReplicaOptions
 from headroom.cli.commands.plan.measured_engine import MeasuredEngine
 from headroom.planner.accelerators import PUBLISHED_FACTOR, accelerator
 from headroom.planner.errors import require
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
 from headroom.scaling.generation.learning.model_inputs import scaled
-from headroom.scaling.generation.learning.ratios import Ratios
 from headroom.scaling.values.tokens import EngineLimits, IterationCost
 
 _Number = TypeVar("_Number", int, float)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headroom.scaling.generation.learning import intervals
+from headroom.scaling.generation.learning.iteration_cost import intervals
 from headroom.scaling.generation.learning.learned import LEAST_FIT_ITERATIONS, GenerationState
 from headroom.scaling.generation.learning.seen_load import DOUBT
 from headroom.scaling.values.token_decision import Identification

@@ -13,12 +13,12 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_counters import TokenCounters
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count
-from headroom.scaling.generation.learning.ledger import Ledger
-from headroom.scaling.generation.learning.lengths import Lengths
+from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
+from headroom.scaling.generation.learning.iteration_cost.teaching import teach
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
+from headroom.scaling.generation.learning.request_lengths.lengths import Lengths
 from headroom.scaling.generation.learning.seen_load import DOUBT, SeenLoad
 from headroom.scaling.generation.learning.tail_correction import corrected
-from headroom.scaling.generation.learning.teaching import teach
 from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
 from headroom.scaling.generation.replica_model.replica import GeneratingReplica, TailFactors
 from headroom.scaling.generation.replica_model.shared_memory import SharedMemory

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headroom.scaling.generation.learning.experts import SHARES
+from headroom.scaling.generation.learning.iteration_cost.experts import SHARES
+from headroom.scaling.generation.learning.iteration_cost.ledger import LEAST_ITERATIONS, Ledger
+from headroom.scaling.generation.learning.iteration_cost.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.learning.learned import GenerationState
-from headroom.scaling.generation.learning.ledger import LEAST_ITERATIONS, Ledger
-from headroom.scaling.generation.learning.length_sums import WIDTH
-from headroom.scaling.generation.learning.lengths import Lengths
+from headroom.scaling.generation.learning.request_lengths.length_sums import WIDTH
+from headroom.scaling.generation.learning.request_lengths.lengths import Lengths
 from headroom.scaling.generation.learning.seen_load import SeenLoad
-from headroom.scaling.generation.learning.sums import ITERATIONS, SUMS, total
 from headroom.scaling.generation.learning.tail_correction import LARGEST, SMALLEST
 from headroom.scaling.generation.replica_model.replica import TailFactors
 from headroom.scaling.values.checkpoint_numbers import LARGEST_NUMBER

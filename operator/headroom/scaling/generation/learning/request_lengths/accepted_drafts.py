@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headroom.scaling.generation.learning.length_steps import beyond_chance
+from headroom.scaling.generation.learning.request_lengths.length_steps import beyond_chance
 
 LEAST_REQUESTS = 5.0
 CV = 0.5

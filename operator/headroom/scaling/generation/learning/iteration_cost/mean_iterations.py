@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.scaling.generation.learning import experts, sums
-from headroom.scaling.generation.learning.ratios import Ratios
+from headroom.scaling.generation.learning.iteration_cost import experts, sums
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import Flags
 from headroom.scaling.values.tokens import IterationCost

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headroom.scaling.generation.learning import experts, sums
-from headroom.scaling.generation.learning.least_squares import non_negative
-from headroom.scaling.generation.learning.ratios import PROMPT, Ratios
-from headroom.scaling.generation.learning.sums import TERMS, Squares
+from headroom.scaling.generation.learning.iteration_cost import experts, sums
+from headroom.scaling.generation.learning.iteration_cost.least_squares import non_negative
+from headroom.scaling.generation.learning.iteration_cost.ratios import PROMPT, Ratios
+from headroom.scaling.generation.learning.iteration_cost.sums import TERMS, Squares
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import IterationCost
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headroom.scaling.generation.learning.sums import TERMS
+from headroom.scaling.generation.learning.iteration_cost.sums import TERMS
 from headroom.scaling.values.tokens import IterationCost
 
 USUAL_EXPERTS = 120.0

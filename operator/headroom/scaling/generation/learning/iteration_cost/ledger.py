@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headroom.scaling.frozen import cached_property, replace
-from headroom.scaling.generation.learning import experts, sums
-from headroom.scaling.generation.learning.estimate import Estimate, estimate
-from headroom.scaling.generation.learning.mean_iterations import Intervals
-from headroom.scaling.generation.learning.ratios import Ratios
-from headroom.scaling.generation.learning.steadiness import RECENT_S, Steadiness
-from headroom.scaling.generation.learning.sums import Sums
+from headroom.scaling.generation.learning.iteration_cost import experts, sums
+from headroom.scaling.generation.learning.iteration_cost.estimate import Estimate, estimate
+from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
+from headroom.scaling.generation.learning.iteration_cost.steadiness import RECENT_S, Steadiness
+from headroom.scaling.generation.learning.iteration_cost.sums import Sums
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.mathematics.flags import all_set, any_set
 from headroom.scaling.values.tokens import IterationCost

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headroom.scaling.generation.learning.experts import SHARES
+from headroom.scaling.generation.learning.iteration_cost.experts import SHARES
 from headroom.scaling.mathematics.arrays import Vector
 
 Sums = tuple[float, ...]

@@ -20,9 +20,9 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.values.observation import CostModel, Observation, PodSample
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.values.replica_defect import LeftOut
-from headroom.scaling.windows.leaps import fallen, leaps, may_leap
+from headroom.scaling.windows.plausibility.leaps import fallen, leaps, may_leap
+from headroom.scaling.windows.plausibility.uneven_shares import Shares, read_shares, with_share
 from headroom.scaling.windows.sliding_windows import Windows
-from headroom.scaling.windows.uneven_shares import Shares, read_shares, with_share
 
 REBASED_S, FORGOTTEN_S = 30.0, 90.0
 REAL_S = 600.0

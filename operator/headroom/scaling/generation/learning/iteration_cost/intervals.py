@@ -19,7 +19,7 @@ import numpy as np
 from headroom.scaling.generation.counters.token_counters import LONGEST_S
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_BUCKET, FIRST_SUM, Count
-from headroom.scaling.generation.learning.mean_iterations import Intervals
+from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals
 from headroom.scaling.generation.replica_model.prompt_bursts import prompts_during_own
 from headroom.scaling.generation.replica_model.work import DEFAULT_ITERATION_TOKENS, context_tokens
 from headroom.scaling.mathematics.arrays import Vector

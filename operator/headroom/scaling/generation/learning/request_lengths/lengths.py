@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from headroom.scaling.frozen import cached_property, replace
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count, Grid
-from headroom.scaling.generation.learning.accepted_drafts import accepted
-from headroom.scaling.generation.learning.length_increase import counts_once
-from headroom.scaling.generation.learning.length_steps import (
+from headroom.scaling.generation.learning.request_lengths.accepted_drafts import accepted
+from headroom.scaling.generation.learning.request_lengths.length_increase import counts_once
+from headroom.scaling.generation.learning.request_lengths.length_steps import (
     FAST_S,
     QUICK_S,
     SLOW_S,
@@ -34,7 +34,7 @@ from headroom.scaling.generation.learning.length_steps import (
     is_step,
     without_before,
 )
-from headroom.scaling.generation.learning.length_sums import (
+from headroom.scaling.generation.learning.request_lengths.length_sums import (
     ARRIVED,
     CACHED,
     COMPUTED,

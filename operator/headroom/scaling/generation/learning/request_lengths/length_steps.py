@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from headroom.scaling.generation.learning.length_sums import (
+from headroom.scaling.generation.learning.request_lengths.length_sums import (
     ARRIVED,
     COMPUTED,
     LEAST_REQUESTS,

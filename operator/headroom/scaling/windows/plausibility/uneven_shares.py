@@ -27,7 +27,13 @@ from headroom.scaling.mathematics.flags import any_set
 from headroom.scaling.values.observation import Pod
 from headroom.scaling.values.policy import Policy, Routing
 from headroom.scaling.windows.counter_series import BATCH_SECONDS
-from headroom.scaling.windows.evenness import FEW, FEWEST, Evenness, evenness_of, too_few
+from headroom.scaling.windows.plausibility.evenness import (
+    FEW,
+    FEWEST,
+    Evenness,
+    evenness_of,
+    too_few,
+)
 from headroom.scaling.windows.sliding_windows import Windows
 
 LESS_BUSY = 0.75

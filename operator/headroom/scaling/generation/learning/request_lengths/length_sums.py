@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from headroom.scaling.generation.counters.length_moments import moments
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import FIRST_SUM, Count, Grid
-from headroom.scaling.generation.learning.length_increase import arrivals, decoding_steps
+from headroom.scaling.generation.learning.request_lengths.length_increase import (
+    arrivals,
+    decoding_steps,
+)
 from headroom.scaling.mathematics.arrays import Vector
 
 Sums = tuple[float, ...]

@@ -1,0 +1,1 @@
+"""How long prompts and answers are, learned from counters. Pure."""

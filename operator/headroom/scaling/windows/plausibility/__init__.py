@@ -1,0 +1,1 @@
+"""Which counters cannot be true, compared with other replicas and with earlier pages. Pure."""
