@@ -1,4 +1,4 @@
-"""Which clusters exist: one folder each, locked as long as the cluster lives.
+"""Registry of local clusters: one folder each, locked as long as the cluster lives.
 
 The process that prepares the folder takes the lock and hands it to the keeper as an open file. A
 folder whose lock is free has no owner any more, whatever happened to its processes; the next

@@ -1,4 +1,4 @@
-"""What decides the result of a recorded run, as version numbers.
+"""Version numbers of everything that decides the result of a recorded run.
 
 A record is valid while its version is the one given here. The numbers are raised by hand, because
 only behaviour counts: a renamed class, a moved module or a new docstring leaves thousands of runs

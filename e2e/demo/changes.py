@@ -1,4 +1,4 @@
-"""When the replicas that a service wants changed, and how far its status was behind."""
+"""Finds the changes of a service's replicas, and the delay of its status behind each."""
 
 from __future__ import annotations
 

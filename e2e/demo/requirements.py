@@ -1,4 +1,4 @@
-"""What the demo requires, and one check of a measured value against it."""
+"""Requirements of the demo, and one check of a measured value against them."""
 
 from __future__ import annotations
 

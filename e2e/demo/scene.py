@@ -1,4 +1,4 @@
-"""What every demo has in common: its cluster, its sample, its load, and what it shows of a run."""
+"""Common part of all demos: the cluster, the sample, the load, and the view of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of generating servers share: the model, the questions, options and errors."""
+"""Common part of the benchmarks of generating servers: model, questions, options, errors."""
 
 from __future__ import annotations
 

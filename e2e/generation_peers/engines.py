@@ -1,4 +1,4 @@
-"""How each engine is started for a folder: one number format, one compute thread, equal seats."""
+"""Starts each engine for a folder: one number format, one compute thread, equal seats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why requests were late: replicas were too few until others were ready, or too small in number.
+"""Divides late requests by cause: replicas that were not ready yet, and too few replicas.
 
 The work that arrives is compared with what the ready replicas take, each at the share of the
 cheapest clairvoyant that keeps the promises. What they do not take waits; requests that arrive

@@ -1,4 +1,4 @@
-"""How a request ended for its client, and the check of an answer.
+"""Outcomes of a request for its client, and the check of an answer.
 
 | outcome     | seen by the client                                              | accepted? |
 |-------------|-----------------------------------------------------------------|-----------|

@@ -1,4 +1,4 @@
-"""What a load of tokens sends: Poisson arrivals in steps, prompts and lengths drawn by a seed."""
+"""Plan of a load of tokens: Poisson arrivals in steps, prompts and lengths drawn by a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cache finds among answered questions, and how long it looks."""
+"""Measures the hits of the cache among answered questions, and the time of a look-up."""
 
 from __future__ import annotations
 

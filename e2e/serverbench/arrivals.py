@@ -1,4 +1,4 @@
-"""When requests are due, and of which kind each is: equal for every server under test."""
+"""Draws the arrival times and the kinds of requests: equal for every server under test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which measurements are taken, in which order, and about how long they take.
+"""Plan of the measurements: their order, and about how long each takes.
 
 A visit starts a group of servers and measures all that is missing of them. Those that are compared
 closely are up together and take turns within a round: what else the machine does falls on all.

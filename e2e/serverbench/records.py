@@ -1,4 +1,4 @@
-"""What one measurement of one server gave, and the file of all of them."""
+"""Result of one measurement of one server, and the file of all results."""
 
 from __future__ import annotations
 

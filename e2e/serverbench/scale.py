@@ -1,4 +1,4 @@
-"""How long each measurement lasts, and how often it is repeated."""
+"""Duration and repetitions of each measurement."""
 
 from __future__ import annotations
 

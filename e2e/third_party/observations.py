@@ -1,4 +1,4 @@
-"""What is read from the cluster during a step of load: the status, and who gets requests."""
+"""Reads the status and each replica's share of the requests during a step of load."""
 
 from __future__ import annotations
 

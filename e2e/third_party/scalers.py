@@ -1,4 +1,4 @@
-"""What scales the Deployment: Headroom, KEDA, a HorizontalPodAutoscaler, or nothing."""
+"""Autoscalers of the Deployment: Headroom, KEDA, a HorizontalPodAutoscaler, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits and cannot be sent on costs the requests of others nothing."""
+"""Cost of held requests that cannot be sent on: the requests of others pay nothing."""
 
 from __future__ import annotations
 

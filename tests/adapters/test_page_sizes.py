@@ -1,4 +1,4 @@
-"""How many objects are asked for in each page of a list."""
+"""Number of objects that are requested in each page of a list."""
 
 from __future__ import annotations
 

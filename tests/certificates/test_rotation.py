@@ -1,4 +1,4 @@
-"""What certificates must exist, for what is there and what time it is."""
+"""Rotation of certificates: the ones that must exist, for any found state and any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the console listens, and whom it lets in there."""
+"""Address of the console, and the clients that it admits there."""
 
 from __future__ import annotations
 

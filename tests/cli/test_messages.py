@@ -1,4 +1,4 @@
-"""What files and servers say steers no terminal, in any command's messages."""
+"""Text from files and servers controls no terminal, in any command's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read into big blocks is not kept between small ones that live for long."""
+"""Setup of the process: its log lines, and the return of large blocks of memory."""
 
 from __future__ import annotations
 

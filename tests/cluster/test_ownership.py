@@ -1,4 +1,4 @@
-"""Who owns a cluster's folder: locks decide, and folders without a lock are removed."""
+"""Ownership of a cluster's folder: locks decide, and folders without a lock are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator shows of itself."""
+"""Serving of the console: its endpoints and addresses, and the bounds on its clients."""
 
 from __future__ import annotations
 

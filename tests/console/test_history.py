@@ -1,4 +1,4 @@
-"""What is kept of an hour: how much, and what of it."""
+"""History of an hour: its samples, its decisions, its cost and its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages show: which services, in which order, of what they are made; and what-if."""
+"""Pages of the console: the services and their order, the contents, and what-if."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator needs of a cluster, and how it says what is missing."""
+"""Prerequisites of the operator in a cluster, and the message about a missing one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console keeps of evaluations: all of few services, of many those that are looked at."""
+"""Evaluations that the console keeps: all of few services; of many, those with a viewed page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What if the promises on tokens were others: the decision, computed again."""
+"""What-if with other promises on tokens: the decision, computed again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What contributors and CI rely on: verbs, paths, hooks and workflows agree with the tree."""
+"""Verbs, paths, hooks and workflows that contributors and CI rely on agree with the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service owns: created, repaired, handed over, and never taken from another owner."""
+"""Children of a service: created, repaired, handed over, never taken from another owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong, and ends: bad objects, a failing API, deletions, crashes."""
+"""Failures that the controller survives: bad objects, a failing API, deletions, crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a pause after overwrites begins and ends, what blocks a write, and requested replicas."""
+"""Pauses after overwrites: begin and end, what blocks a write, and requested replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tenant's specs cost the others: their size, and how often they change."""
+"""Cost of a tenant's specs for the others: their size, and how often they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each layer of a decision adds, and the table of what that costs."""
+"""Replicas that each layer of a decision adds, and the table of their cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of a run of the family, and how a set is judged."""
+"""Record of a run of the family, and the judgement of a set."""
 
 from __future__ import annotations
 

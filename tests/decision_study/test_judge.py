@@ -1,4 +1,4 @@
-"""What the results say about the promises, on results worked by hand."""
+"""Judgement of the promises, on results worked by hand."""
 
 from __future__ import annotations
 

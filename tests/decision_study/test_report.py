@@ -1,4 +1,4 @@
-"""What is written: tables, data and the plot, from results made by hand."""
+"""Written report: tables, data and the plot, from results made by hand."""
 
 from __future__ import annotations
 

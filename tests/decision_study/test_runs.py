@@ -1,4 +1,4 @@
-"""Which runs there are, what is kept of them, and when a kept one is run again."""
+"""Runs of the study, the records that are kept, and the conditions for a new run."""
 
 from __future__ import annotations
 

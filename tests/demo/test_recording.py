@@ -1,4 +1,4 @@
-"""What a run's record says: changes and their decisions, recent load, GPU-seconds."""
+"""Record of a run: changes and their decisions, recent load, GPU-seconds."""
 
 from __future__ import annotations
 

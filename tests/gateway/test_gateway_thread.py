@@ -1,4 +1,4 @@
-"""What one client sends takes little of the thread that serves all clients."""
+"""One client's requests take little of the thread that serves all clients."""
 
 from __future__ import annotations
 

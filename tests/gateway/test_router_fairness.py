@@ -1,4 +1,4 @@
-"""What one tenant can make the router do: neither others nor the API server wait for it."""
+"""One tenant's routes make neither other tenants nor the API server wait."""
 
 from __future__ import annotations
 

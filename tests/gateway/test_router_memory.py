@@ -1,4 +1,4 @@
-"""What the router keeps of services that are gone: nothing."""
+"""The router keeps nothing of deleted services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway is sent, message by message of its stream."""
+"""Messages that a gateway is sent on its stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the generator says can be read back."""
+"""Messages of the load generator, written and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an answer is judged."""
+"""Judgement of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which requests a rule affects: tables of requests and of rules."""
+"""Matching of fault rules to requests: tables of requests and of rules."""
 
 from __future__ import annotations
 

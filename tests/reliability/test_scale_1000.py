@@ -1,4 +1,4 @@
-"""What the measurement of a thousand services reads and sends."""
+"""Readings and settings of the measurement of a thousand services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a run that was interrupted counts as having come to the same end."""
+"""Verdict on an interrupted run: it came to the same end, or the difference is named."""
 
 from __future__ import annotations
 

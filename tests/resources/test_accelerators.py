@@ -1,4 +1,4 @@
-"""What one replica holds, whatever its spec claims."""
+"""Accelerators that one replica holds, whatever its spec claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users set over the generated pod: environment, selectors, sidecars; what they cannot."""
+"""Users' settings over the generated pod: environment, selectors, sidecars; forbidden ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold for every policy, every state and every observation."""
+"""Properties of the decision for every policy, every state and every observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken out of others' words, and what is left as it is."""
+"""Redaction of foreign text: the parts that are removed, and the parts that stay."""
 
 from __future__ import annotations
 

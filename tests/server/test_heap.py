@@ -1,4 +1,4 @@
-"""What requests leave behind goes back to the kernel."""
+"""Memory of ended requests goes back to the kernel."""
 
 from __future__ import annotations
 

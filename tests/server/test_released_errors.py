@@ -1,4 +1,4 @@
-"""What a refused request held is freed with its answer, without the garbage collector."""
+"""The data of a refused request is freed with its answer, without the garbage collector."""
 
 from __future__ import annotations
 

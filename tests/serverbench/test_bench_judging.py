@@ -1,4 +1,4 @@
-"""What was promised holds, does not hold, or was not measured."""
+"""Judgement of a promise: it holds, does not hold, or was not measured."""
 
 from __future__ import annotations
 

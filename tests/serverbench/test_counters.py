@@ -1,4 +1,4 @@
-"""What a server counted against what its clients saw."""
+"""Counters of a server against the counts of its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no server can beat, worked out by hand and against the theory."""
+"""Ideal that no server can exceed, worked out by hand and against the theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each fault does to a run, and that it ends."""
+"""Effect of each fault on a run, and its end."""
 
 from __future__ import annotations
 

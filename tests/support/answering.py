@@ -1,4 +1,4 @@
-"""What an HTTP server of a test answers, and what it was asked."""
+"""HTTP server of a test: fixed answers, and a record of the requests."""
 
 from __future__ import annotations
 

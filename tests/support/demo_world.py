@@ -1,4 +1,4 @@
-"""What the API server says about a demo's objects, made of a few numbers."""
+"""Objects of a demo as the API server returns them, made of a few numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a router needs from outside, in memory: pods on a watch, and what gateways receive."""
+"""Fakes for a router, in memory: pods on a watch, and the routes that gateways receive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no answer may tell of the inside of a server, asserted wherever an answer is an error."""
+"""Asserts that error answers reveal nothing of the inside of a server."""
 
 from __future__ import annotations
 

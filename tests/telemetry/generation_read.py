@@ -1,4 +1,4 @@
-"""What recorded pages of generating servers say about generation."""
+"""Generation as read from the recorded pages of generating servers."""
 
 from __future__ import annotations
 

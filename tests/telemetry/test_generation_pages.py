@@ -1,4 +1,4 @@
-"""What servers say about generation: recorded pages, what they lack, and pages that lie."""
+"""Pages of generating servers: recorded ones, missing quantities, and pages that lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Headroom's and odd servers say about generation, and impossible values that are refused."""
+"""Generation on pages of Headroom's server and of odd ones; impossible values are refused."""
 
 from __future__ import annotations
 

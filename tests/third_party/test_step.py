@@ -1,4 +1,4 @@
-"""What is computed from a step's runs, without a node."""
+"""Evaluation of the runs of a step, without a node."""
 
 from __future__ import annotations
 

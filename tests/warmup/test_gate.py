@@ -1,4 +1,4 @@
-"""What a pod's readiness gate says, for which containers it holds, and when it is written."""
+"""Readiness gate of a pod: its state, its containers, and the time of a write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a pod counts as warm, what is sent next, and when it is late: tables of answers."""
+"""Progress of a warm-up: warm, next request, late; tables of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to warm a pod: the service's request, or what its profile knows."""
+"""Warm-up request of a pod: the one of its service, or the one that its profile knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When replicas get their first and last requests, from their own metrics.
+"""Records the times of the first and the last request of each replica, from its own metrics.
 
 A replica is looked at ten times a second while it is not known that it was visited since it became
 ready, and again from the moment that it is deleted. A killed replica becomes ready again.

@@ -1,4 +1,4 @@
-"""What is kept of a run: its hours, each with requests, misses, GPU-hours and flaps. Pure.
+"""Record of a run: its hours, each with requests, misses, GPU-hours and flaps. Pure.
 
 Flaps are counted in two ways.
 

@@ -1,4 +1,4 @@
-"""What was recorded of vLLM: loads with their requests, times, and iterations. Lines of JSON."""
+"""Recordings of vLLM: loads with their requests, times and iterations. Lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attackers send to a gateway: a table of hostile clients. Pure."""
+"""Table of the hostile clients of a gateway. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others noticed of attacks on a gateway: lost requests, and slower answers. Pure."""
+"""Damage by attacks on a gateway to other clients: lost requests and slower answers. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attackers send to a server of generated text. Pure."""
+"""Payloads of attacks on a server that generates text. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attackers send to the model server over HTTP/1.1: bytes, and what follows them. Pure."""
+"""Payloads of attacks on the model server over HTTP/1.1: bytes, and the next step. Pure."""
 
 from __future__ import annotations
 

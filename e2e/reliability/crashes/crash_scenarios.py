@@ -1,4 +1,4 @@
-"""What an operator does between two idle states; each step may be interrupted anywhere."""
+"""Work of an operator between two idle states; each step may be interrupted anywhere."""
 
 from __future__ import annotations
 

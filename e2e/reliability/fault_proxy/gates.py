@@ -1,4 +1,4 @@
-"""What may hold a request in the fault proxy, before and after the API server is asked."""
+"""Gates that hold a request in the fault proxy, before or after the API server gets it."""
 
 from __future__ import annotations
 

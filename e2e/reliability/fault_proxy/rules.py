@@ -1,4 +1,4 @@
-"""Which fault hits which request: rules as values, and their matcher.
+"""Rules of the fault proxy as values, and the matcher that finds the fault for a request.
 
 The first rule that matches a request applies its fault. A rule counts the requests that it could
 have affected, so that it can be bound to the n-th of them.

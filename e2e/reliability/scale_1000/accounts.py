@@ -1,4 +1,4 @@
-"""What the operator did between two readings of its own metrics."""
+"""Account of the operator's work between two readings of its own metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measurement at scale runs on: the operator, a kubelet, pages of pods, and a bar."""
+"""Environment of a measurement at scale: the operator, a kubelet, pages of pods, and a bar."""
 
 from __future__ import annotations
 

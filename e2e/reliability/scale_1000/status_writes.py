@@ -1,4 +1,4 @@
-"""When the operator writes the status of services, as a watch sees it."""
+"""Collects the times of the operator's status writes, as a watch sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not follow from faulty telemetry: replicas out of bounds, needed ones removed."""
+"""Detects forbidden results of faulty telemetry: replicas out of bounds, needed ones removed."""
 
 from __future__ import annotations
 

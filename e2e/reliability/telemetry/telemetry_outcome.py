@@ -1,4 +1,4 @@
-"""What generated sequences of telemetry came to: counts, and decisions that must not be."""
+"""Result of generated sequences of telemetry: counts, and the wrong decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn once for a tree of sequences: replicas, true load, faults or lies."""
+"""Draws a trial for a tree of sequences: replicas, true load, faults or lies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a real API server shows: pods that a quota rejects, and annotations on pods."""
+"""Scenarios that need a real API server: pods that a quota rejects, and annotations on pods."""
 
 from __future__ import annotations
 

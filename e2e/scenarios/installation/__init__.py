@@ -1,1 +1,1 @@
-"""What users install and type: the chart, the release, and the documented commands."""
+"""Scenarios of the chart, of the release and of the documented commands."""

@@ -1,4 +1,4 @@
-"""What scenarios of the rendered chart share: values that set everything, and its kinds."""
+"""Helpers for scenarios of the rendered chart: values that set everything, and its kinds."""
 
 from __future__ import annotations
 

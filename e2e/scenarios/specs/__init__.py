@@ -1,1 +1,1 @@
-"""What the API server stores of a service, and with which message it rejects the rest."""
+"""Scenarios of specs: the stored form of each, and the message of each rejection."""

@@ -1,4 +1,4 @@
-"""How an invalid spec is written down: one change to a minimal object."""
+"""Builders of invalid specs: one change to a minimal object."""
 
 from __future__ import annotations
 

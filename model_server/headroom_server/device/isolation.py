@@ -1,4 +1,4 @@
-"""What to execute after a failed batch, how large batches may be, when to probe the engine. Pure.
+"""Retries parts of a failed batch, bounds the batch size, and says when to probe the engine. Pure.
 
 One request may have failed the batch. Halves are tried, then halves of those that fail, until it is
 isolated: one bad request among n costs at most 2 * log2(n) further executions. A lack of memory is

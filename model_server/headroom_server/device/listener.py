@@ -1,4 +1,4 @@
-"""What a device's thread reports, and to whom."""
+"""Interface of the receiver of a device thread's events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cached entry makes room for a tenant's new one. Pure.
+"""Order in which cached entries make room for a tenant's new one. Pure.
 
 The least recently used goes first. But if its tenant holds less than the one that needs room, and
 has used it lately, that one drops its own: else a tenant that asks something new each time would

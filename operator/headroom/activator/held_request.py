@@ -1,4 +1,4 @@
-"""What is held for a service, within which bounds, and why it is refused. Pure."""
+"""Held requests of a service, their bounds, and the reasons for a refusal. Pure."""
 
 from __future__ import annotations
 

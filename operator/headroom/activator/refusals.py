@@ -1,4 +1,4 @@
-"""Why an activator does not hold a request, or no longer: status, reason, message, delay. Pure."""
+"""Refusals of an activator: status, reason, message and delay. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a resource is invalid: the field, the rule and the value of each problem."""
+"""Problems of an invalid resource: the field, the rule and the value of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the resource is called: group, version, kind and plural."""
+"""Name of the resource: group, version, kind and plural."""
 
 GROUP = "headroom.dev"
 VERSION = "v1alpha1"

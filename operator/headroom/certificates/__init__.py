@@ -1,1 +1,1 @@
-"""Which certificates the connections to the operator need, and when each is renewed. Pure."""
+"""Certificates of the connections to the operator, and the time of each renewal. Pure."""

@@ -1,4 +1,4 @@
-"""What certificates must exist now: which CA signs, and which leaves are renewed. Pure.
+"""Rotation of certificates: the CA that signs now, and the leaves to renew. Pure.
 
 Whatever is found (nothing, half of it, certificates of a clock that was wrong), the result is valid
 now, and the same question asked again has nothing to do. A CA is trusted for a day before it signs,

@@ -1,4 +1,4 @@
-"""How a command ends: 0 success, 1 a failure or a finding, 2 invalid usage."""
+"""Exit codes of a command: 0 success, 1 a failure or a finding, 2 invalid usage."""
 
 from __future__ import annotations
 

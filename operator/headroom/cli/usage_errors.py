@@ -1,4 +1,4 @@
-"""What is wrong with an option, in the words of all other errors: "must be ...; got ..."."""
+"""Errors of options, in the form of all other errors: "must be ...; got ..."."""
 
 # ruff: noqa: PLC0415  (help is shown without the libraries that commands need)
 

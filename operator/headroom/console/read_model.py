@@ -1,4 +1,4 @@
-"""What the pages show: the stored objects, and the history of each service's evaluations.
+"""Data of the pages: the stored objects, and the history of each service's evaluations.
 
 A process that does not lead sees no evaluations, but knows the objects: it shows those.
 """

@@ -1,4 +1,4 @@
-"""What a what-if question changes: values from a form, applied to a policy. Pure."""
+"""Changes of a what-if question: values from a form, applied to a policy. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller and its ticks read, write and report through."""
+"""Connections of the controller and its ticks: everything they read, write and report through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the operator was started: its name, its namespaces, its tick, its bounds."""
+"""Start options of the operator: its name, its namespaces, its tick, its bounds."""
 
 from __future__ import annotations
 

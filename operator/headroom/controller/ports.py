@@ -1,4 +1,4 @@
-"""What the controller needs from outside; adapters fit by structure, tests use fakes.
+"""Ports of the controller; adapters fit by structure, tests use fakes.
 
 Every method that calls the API may raise a `headroom.errors.ClusterError`.
 """

@@ -1,4 +1,4 @@
-"""What one tick of one service decides from, within the operator's caps and next to other services.
+"""Decide step of one service, within the operator's caps and next to other services.
 
 The decision itself is `decide/decide_tick.py`.
 """

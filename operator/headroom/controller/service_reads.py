@@ -1,4 +1,4 @@
-"""What one tick of one service reads: its spec, its workload and pods, and who else scales it."""
+"""Gather step of one service: its spec, its workload and pods, and its other scalers."""
 
 from __future__ import annotations
 

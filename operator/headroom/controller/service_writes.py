@@ -1,4 +1,4 @@
-"""What one tick of one service writes: evictions, children and replicas."""
+"""Act step of one service: evictions, children and replicas."""
 
 from __future__ import annotations
 

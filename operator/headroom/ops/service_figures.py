@@ -1,4 +1,4 @@
-"""What a service's metrics show of a decision, of gateways, of tokens and of classes. Pure.
+"""Values of a service's metrics: its decision, its gateways, its tokens and its classes. Pure.
 
 None is a figure that is not known: its series is removed.
 """

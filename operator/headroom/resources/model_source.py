@@ -1,4 +1,4 @@
-"""How model weights reach a replica: in its image, mounted, or downloaded before the server starts.
+"""Sources of model weights: in the image, mounted, or downloaded before the server starts.
 
 file:///path                nothing: the weights are in the image
 pvc://claim/path            the claim, read-only

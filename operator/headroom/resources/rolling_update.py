@@ -1,4 +1,4 @@
-"""How a Deployment replaces its pods after a change of their template. Pure."""
+"""Rolling update of a Deployment after a change of its pod template. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a page of metrics yields no sample. A page is read completely or not at all."""
+"""Errors of a page of metrics. A page is read completely or not at all."""
 
 # ruff: noqa: N818  (named by what the caller does next)
 

@@ -1,4 +1,4 @@
-"""What the doctor finds about existing workloads behind the gateway."""
+"""Findings of the doctor about existing workloads behind the gateway."""
 
 from __future__ import annotations
 

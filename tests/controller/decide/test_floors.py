@@ -1,4 +1,4 @@
-"""What a service remembers of its schedules: the same answers as a search for each minute."""
+"""Floors of schedules that a service keeps: the same answers as a search for each minute."""
 
 from __future__ import annotations
 

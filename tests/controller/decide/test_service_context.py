@@ -1,4 +1,4 @@
-"""What is remembered of a service: its spec, its mode, its decision, a look at its children."""
+"""Memory of a service: its spec, its mode, its decision, the last check of its children."""
 
 from __future__ import annotations
 

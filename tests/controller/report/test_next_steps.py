@@ -1,4 +1,4 @@
-"""What is not as it should be says the next step, whatever the reason."""
+"""Every condition that is not as it should be names the next step, whatever the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often status is written."""
+"""Frequency of status writes."""
 
 from __future__ import annotations
 

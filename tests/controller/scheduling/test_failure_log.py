@@ -1,4 +1,4 @@
-"""Which failures of ticks are logged, of many services in a minute."""
+"""Selection of the failures of ticks that are logged, for many services in a minute."""
 
 from __future__ import annotations
 

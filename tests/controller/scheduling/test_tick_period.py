@@ -1,4 +1,4 @@
-"""How often a service has its turn among this many, and when."""
+"""Period of evaluations by number of services, and the turn of each service."""
 
 from __future__ import annotations
 

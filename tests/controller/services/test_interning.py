@@ -1,4 +1,4 @@
-"""What many services have in common is kept once, and nothing is another than it was."""
+"""Equal parts of many services are kept once, and no value changes."""
 
 from __future__ import annotations
 

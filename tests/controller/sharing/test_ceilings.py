@@ -1,4 +1,4 @@
-"""What the operator allows each service and all together: growth ends, nothing is removed."""
+"""The operator's caps per service and in sum: growth ends, nothing is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single replicas tell of the cost: variation, speeds, claims and wrong times."""
+"""Speeds of single replicas: variation, claims and wrong times."""
 
 from __future__ import annotations
 

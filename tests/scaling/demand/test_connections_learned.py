@@ -1,4 +1,4 @@
-"""How many connections clients keep: learned, pinned, and noticed again."""
+"""Number of connections that clients keep: learned, pinned, and noticed again."""
 
 from __future__ import annotations
 

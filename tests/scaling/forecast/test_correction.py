@@ -1,4 +1,4 @@
-"""What the correction learns from measured latency, and when it must not learn."""
+"""Correction by measured latency, and the conditions under which it must not learn."""
 
 from __future__ import annotations
 

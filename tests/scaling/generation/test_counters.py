@@ -1,4 +1,4 @@
-"""What the counters of generating pods added between scrapes."""
+"""Increase of the counters of generating pods between scrapes."""
 
 from __future__ import annotations
 

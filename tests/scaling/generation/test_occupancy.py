@@ -1,4 +1,4 @@
-"""How many sequences decode at once: the closed form against the chain, and its quantiles."""
+"""Sequences that decode at once: the closed form against the chain, and its quantiles."""
 
 from __future__ import annotations
 

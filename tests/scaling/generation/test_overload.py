@@ -1,4 +1,4 @@
-"""How many sequences a gateway admits in overload, in the simulator and by the model."""
+"""Sequences that a gateway admits in overload, in the simulator and by the model."""
 
 from __future__ import annotations
 

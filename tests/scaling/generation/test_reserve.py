@@ -1,4 +1,4 @@
-"""How long the reserve of a promise on tokens lasts, and what an older version learned."""
+"""Duration of the reserve of a promise on tokens, and state of an older version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as a flap, and how much longer flapped replicas are kept."""
+"""Flaps, and the longer holds of replicas that flapped."""
 
 from __future__ import annotations
 

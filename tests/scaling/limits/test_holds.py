@@ -1,4 +1,4 @@
-"""How long each hold lasts: cold starts, flaps, and what a queue needed."""
+"""Duration of each hold: cold starts, flaps, and replicas for a queue."""
 
 from __future__ import annotations
 

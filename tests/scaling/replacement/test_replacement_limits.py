@@ -1,4 +1,4 @@
-"""What bounds replacements: one at a time, budgets, and none of healthy replicas."""
+"""Bounds on replacements: one at a time, budgets, and none of healthy replicas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a restart keeps of the last hour: holds after flaps, rates, periodic peaks."""
+"""Checkpoint of the last hour: holds after flaps, rates, periodic peaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one replica reports in turn adds at most one; without contradictions no state changes."""
+"""Reports of one replica in turn add at most one; without contradictions no state changes."""
 
 from __future__ import annotations
 

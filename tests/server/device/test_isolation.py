@@ -1,4 +1,4 @@
-"""Which requests fail after a failed batch, at what cost, and the batch size afterwards."""
+"""Requests that fail after a failed batch, the cost of finding them, and the next batch size."""
 
 from __future__ import annotations
 

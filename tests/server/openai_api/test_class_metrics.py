@@ -1,4 +1,4 @@
-"""What the operator reads of the classes that clients of a generating server name."""
+"""Metrics of the classes that clients of a generating server name, as the operator reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API send and read that its description alone does not tell."""
+"""Requests and answers of OpenAI clients that the API's description alone does not define."""
 
 from __future__ import annotations
 

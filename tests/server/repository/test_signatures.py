@@ -1,4 +1,4 @@
-"""What a model declares: fixed and dynamic shapes, and the shapes in which batches are executed."""
+"""Declarations of a model: fixed and dynamic shapes, and the shapes of executed batches."""
 
 from __future__ import annotations
 

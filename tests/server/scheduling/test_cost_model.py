@@ -1,4 +1,4 @@
-"""What a batch costs: learned at warm-up, updated online."""
+"""Cost of a batch: learned at warm-up, updated online."""
 
 from __future__ import annotations
 

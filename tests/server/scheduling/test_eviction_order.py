@@ -1,4 +1,4 @@
-"""Which cached entry makes room: the order of last use, within what each tenant holds."""
+"""Order of eviction from a cache: by last use, within each tenant's share."""
 
 from __future__ import annotations
 

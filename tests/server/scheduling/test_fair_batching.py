@@ -1,4 +1,4 @@
-"""Which requests form a batch if lengths, priorities, tenants and deadlines differ."""
+"""Composition of a batch if lengths, priorities, tenants and deadlines differ."""
 
 from __future__ import annotations
 

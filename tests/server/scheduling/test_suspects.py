@@ -1,4 +1,4 @@
-"""Who pays for a batch that a request fails: its tenant, not those that shared the batch."""
+"""A batch that a request fails costs the tenant of that request, not those that shared it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed for all rows of an iteration at once is each row's own."""
+"""Results that are computed for all rows of an iteration at once belong to their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a constraint compiled. Pure."""
+"""Owner of a constraint: the client that has it compiled. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a tokenizer finds names of tokens in a text only after it has normalized it.
+"""Finds the names of added tokens that match a text only after its normalization.
 
 An added token that is `normalized` is looked for in what the normalizer makes of a text: where it
 makes letters small, `<|IM_END|>` is the token `<|im_end|>`; with NFKC, wide bars are bars.

@@ -1,4 +1,4 @@
-"""Which added tokens mark turns of a chat, although the tokenizer does not call them special. Pure.
+"""Finds added tokens that mark turns of a chat but are not declared special. Pure.
 
 DeepSeek R1 and V3 have `<|User|>` and `<|Assistant|>` of this kind (with wider bars): who writes
 them in a message ends it, as with a special token. The chat template shows which they are.

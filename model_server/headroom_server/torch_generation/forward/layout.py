@@ -1,4 +1,4 @@
-"""How an iteration's tokens are laid out in one forward pass, from its chunks; lists, no tensors.
+"""Lays out the tokens of an iteration in one forward pass, from its chunks; lists, no tensors.
 
 Decodes (and short verifications) with the same number of tokens are computed together, padded to
 the longest context of their group; they are sorted by context, so that little is padded. A chunk of

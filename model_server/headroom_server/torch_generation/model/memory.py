@@ -1,4 +1,4 @@
-"""How much memory there is, and how many blocks of keys and values fit into it."""
+"""Measures the memory, and counts the blocks of keys and values that fit into it."""
 
 from __future__ import annotations
 

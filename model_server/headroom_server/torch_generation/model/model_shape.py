@@ -1,4 +1,4 @@
-"""What a Hugging Face `config.json` says of a decoder, checked: families, sizes, features."""
+"""Reads the families, sizes and features of a decoder from a Hugging Face `config.json`."""
 
 from __future__ import annotations
 

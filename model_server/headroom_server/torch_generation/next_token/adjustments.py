@@ -1,4 +1,4 @@
-"""What a request adds to its logits: penalties and biases."""
+"""Adjusts the logits of a request by its penalties and biases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of listed objects that tenants make: the parts that something here reads. Pure.
+"""Selects the parts of listed objects that are kept: those that the operator reads. Pure.
 
 A tenant decides how large its objects are and how many it has. A pod that is never scheduled may
 have a thousand ports, which take 0.5 MB of memory: a thousand such pods ended the operator. So each

@@ -1,4 +1,4 @@
-"""How many objects to ask for in a page of a list, by the size of those read before. Pure.
+"""Chooses the number of objects in a page of a list, from the sizes of those read before. Pure.
 
 Parsing a page holds the event loop, so that all services wait: 25 to 40 ms for each megabyte, more
 where a tenant fills it with small values. A page should have PAGE_BYTES, and is not read above

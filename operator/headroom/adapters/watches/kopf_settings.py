@@ -1,4 +1,4 @@
-"""How kopf is set up: only events of one kind, no writes, its login, short pauses."""
+"""Settings of kopf: events of one kind only, no writes, its login, short pauses."""
 
 from __future__ import annotations
 

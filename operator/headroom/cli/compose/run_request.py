@@ -1,4 +1,4 @@
-"""What `headroom run` was asked for, and the permissions that it takes."""
+"""Checked options of `headroom run`, and the permissions that they require."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `headroom run` serves its console."""
+"""Options of `headroom run` for the address of its console."""
 
 from __future__ import annotations
 

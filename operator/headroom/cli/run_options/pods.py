@@ -1,4 +1,4 @@
-"""What `headroom run` does to pods and their templates."""
+"""Options of `headroom run` for changes to pods and their templates."""
 
 # ruff: noqa: PLC0415  (help is shown without the libraries that the operator needs)
 

@@ -1,4 +1,4 @@
-"""What `headroom run` evaluates and how often, where it answers probes, and what it logs."""
+"""Options of `headroom run` for evaluations, probes and logs."""
 
 # ruff: noqa: PLC0415  (help is shown without the libraries that the operator needs)
 

@@ -1,4 +1,4 @@
-"""Whether `headroom run` records its ticks in a file."""
+"""Options of `headroom run` for the recording of its ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn into the panels of the last hour: lines, the stack of replicas, marks."""
+"""Layers of the panels of the last hour: lines, the stack of replicas, marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a manifest or replica count that the API server rejected is sent again."""
+"""Times at which a rejected manifest or replica count is sent again to the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What acting remembers about one service between ticks."""
+"""State of the act step for one service between ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two pod templates differ, as the API server shows both: what a rollout is for. Pure.
+"""Names the differences of two pod templates, which say what a rollout is for. Pure.
 
 Only places are named, no values: they may be secrets.
 """

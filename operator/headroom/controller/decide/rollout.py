@@ -1,4 +1,4 @@
-"""How a rollout replaces pods that hold accelerators: by a surge, or in place. Pure.
+"""Chooses how a rollout replaces pods that hold accelerators: by a surge, or in place. Pure.
 
     a surge replica first     the earlier replicas serve until it is ready
     in place, at once         the operator's limit has no room for one, or no replica serves

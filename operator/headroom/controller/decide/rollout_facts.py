@@ -1,4 +1,4 @@
-"""What a plan for a rollout needs to know, from what was gathered. Pure."""
+"""Facts that the plan for a rollout needs, from the gathered data. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a rollout lacks room that an earlier replica would give back, and for how long. Pure.
+"""Detects that a rollout lacks room that an earlier replica would give back, and since when. Pure.
 
 The wait is as long as a start, because in place costs a single replica as long a gap (ski rental:
 at most twice the cost of the better choice), plus, once a replica was replaced, the time in which a

@@ -1,4 +1,4 @@
-"""Why desired replicas are not written: something else scales the same workload. Pure.
+"""Reasons not to write desired replicas: another writer scales the same workload. Pure.
 
 A ladder whose first match wins; each names the remedy.
 """

@@ -1,4 +1,4 @@
-"""What deciding remembers about one service between ticks."""
+"""State of the decide step for one service between ticks."""
 
 from __future__ import annotations
 

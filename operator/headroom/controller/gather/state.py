@@ -1,4 +1,4 @@
-"""What gathering remembers about one service between ticks."""
+"""State of the gather step for one service between ticks."""
 
 from __future__ import annotations
 

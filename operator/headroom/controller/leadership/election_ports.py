@@ -1,4 +1,4 @@
-"""What an election needs from outside: clocks, metrics, and a note for the next leader."""
+"""Ports of an election: clocks, metrics, and a note for the next leader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reporting remembers about one service between ticks."""
+"""State of the report step for one service between ticks."""
 
 from __future__ import annotations
 

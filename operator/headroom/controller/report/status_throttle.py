@@ -1,4 +1,4 @@
-"""When status is written: at once if replicas move, else as often as the API server allows. Pure.
+"""Throttle of status writes: at once if replicas move, else as the API server's load allows. Pure.
 
 services                               60       100      1000
 replicas move, spec changes            at once  at once  at once

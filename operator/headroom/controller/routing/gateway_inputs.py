@@ -1,4 +1,4 @@
-"""What gateways and activators are configured from, one service after the other. Pure.
+"""Builds the configuration of gateways and activators, one service after the other. Pure.
 
 A tenant chooses what its service says and, by the pages of its pods, what was learned of it. What
 cannot be built costs the routes of no other service.

@@ -1,4 +1,4 @@
-"""How much of the gateways' memory the configurations of a namespace may take. Pure.
+"""Bounds the gateways' memory that the configurations of a namespace may take. Pure.
 
 A namespace may take as much as is free, so that the next one can begin at once. Published
 configurations stay, so ten namespaces that take all they may leave nothing to the next. Therefore

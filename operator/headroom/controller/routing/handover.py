@@ -1,4 +1,4 @@
-"""Where a service's connections go now, and what must be written next. Pure.
+"""Hands a service's connections over between replicas and gateways: the next write. Pure.
 
 In Gateway mode the slice points to the gateway before the Service releases the replicas; back in
 Service mode, or where the gateways are being removed, the Service has its replicas before the slice

@@ -1,4 +1,4 @@
-"""How fast gateways follow the services of a namespace, and how much of them these take. Pure.
+"""Paces the changes that gateways receive, and bounds each namespace's share of them. Pure.
 
 To publish one changed service takes 10 to 130 ms of the event loop, and a gateway keeps
 the earlier version for as long as it drains (20 s): a service that is changed twenty times a second

@@ -1,4 +1,4 @@
-"""What routing needs from outside; adapters fit by structure, tests use fakes."""
+"""Ports of routing; adapters fit by structure, tests use fakes."""
 
 from __future__ import annotations
 

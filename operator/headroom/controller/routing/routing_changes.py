@@ -1,4 +1,4 @@
-"""What wakes the loops of routing: changes of services and pods, and gateways that come or go."""
+"""Wakes the loops of routing for changes of services and pods, and for gateways that come or go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ports no gateway listens at already, while services of some namespaces are unknown.
+"""Finds ports at which no gateway listens, while services of some namespaces are unknown.
 
 A gateway keeps the listeners of such services. A new service at one of their ports would send its
 requests to them, so a port is given only after no gateway has accepted a connection at it.

@@ -1,1 +1,1 @@
-"""When each service is evaluated: the tick period and the queue of ticks."""
+"""Schedule of evaluations: the tick period and the queue of ticks."""

@@ -1,4 +1,4 @@
-"""When a service may be evaluated for a change: its changes and its namespace's are paced. Pure.
+"""Paces the evaluations for changes, per service and per namespace. Pure.
 
 A hundred changes of a spec in a second do not cause a hundred ticks, nor do two changes a second of
 each of fifty services: evaluations for changes are as many as those of 40 services for their

@@ -1,4 +1,4 @@
-"""Which failures of ticks are logged: one that many services share is logged once. Pure.
+"""Selects the failures of ticks to log: one that many services share is logged once. Pure.
 
 While the API server is slow, throttles or is down, the ticks of all services fail, and between them
 some succeed. Metrics count each; the log names the first ones of a minute and how many it left out.

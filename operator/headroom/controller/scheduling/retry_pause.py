@@ -1,4 +1,4 @@
-"""How long a service waits after a failed tick. Pure."""
+"""Pause of a service after a failed tick. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When each service is due, and the one place that survives any exception of a tick.
+"""Evaluates each service when it is due, and survives any exception of a tick.
 
 A heap of due times; a maximum of concurrent ticks, shared by namespaces; a deadline for each. A
 service is never evaluated twice at a time, and one that hangs, fails or is rejected delays no

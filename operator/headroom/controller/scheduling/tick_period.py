@@ -1,4 +1,4 @@
-"""How often services are evaluated: less often the more there are. Pure.
+"""Period of evaluations: longer the more services there are. Pure.
 
     services        up to 133     200     500    1000    5000
     period, 2 s     2 s           3 s     7.5 s  15 s    75 s

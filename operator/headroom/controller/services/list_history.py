@@ -1,4 +1,4 @@
-"""Whether the versions of LISTs went back for good: etcd was restored from a backup. Pure.
+"""Detects that versions of LISTs went back for good: etcd was restored from a backup. Pure.
 
 An API server that lags is behind by seconds, and catches up; the versions of a restored etcd
 continue from those of the backup, and may need hours to reach those that were seen before.

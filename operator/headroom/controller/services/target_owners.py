@@ -1,4 +1,4 @@
-"""Which InferenceService may scale a workload that several name. No I/O.
+"""Chooses the InferenceService that may scale a workload that several name. No I/O.
 
 The one that creates the workload has precedence, then the oldest; one in Recommend mode claims
 nothing.

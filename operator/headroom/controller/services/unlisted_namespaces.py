@@ -1,4 +1,4 @@
-"""Which namespaces cannot be listed, why, and when each is tried again. No I/O.
+"""Namespaces that cannot be listed, the cause, and the time of the next attempt. No I/O.
 
 One of several namespaces may refuse: its RoleBinding is missing, or the namespace is deleted. The
 others go on meanwhile.

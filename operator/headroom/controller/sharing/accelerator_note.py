@@ -1,4 +1,4 @@
-"""What a leader leaves in the Lease for the next one: accelerators by namespace. No I/O.
+"""Note of a leader in the Lease for the next one: accelerators by namespace. No I/O.
 
 A new process knows nothing of a namespace that it cannot read, and its replicas hold accelerators
 all the same.

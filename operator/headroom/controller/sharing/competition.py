@@ -1,4 +1,4 @@
-"""Which services compete with each other, and what the others see of one. No I/O.
+"""Pools of services that compete for accelerators, and each service as the others see it. No I/O.
 
 A pool is a resource and a placement: the node selector, node affinity and tolerations of the pods.
 A service is in a pool of each extended resource that its pods request. Only services whose

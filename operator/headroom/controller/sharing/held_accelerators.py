@@ -1,4 +1,4 @@
-"""How many accelerators each service holds, in total and by namespace. No I/O."""
+"""Accelerators that each service holds, in total and by namespace. No I/O."""
 
 from __future__ import annotations
 

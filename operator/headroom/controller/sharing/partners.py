@@ -1,4 +1,4 @@
-"""Which services are the two pools of a pair, and what each last reported. No I/O.
+"""Pairs of a prefill and a decode pool, and the last report of each pool. No I/O.
 
 A decode pool names its prefill pool (`spec.prefillRef`); the prefill pool is found from that. Both
 are of one namespace and of this operator, so nothing is read for it.

@@ -1,4 +1,4 @@
-"""What the warm-up needs from outside; adapters fit by structure, tests use fakes."""
+"""Ports of the warm-up; adapters fit by structure, tests use fakes."""
 
 from __future__ import annotations
 

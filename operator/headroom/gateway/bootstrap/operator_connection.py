@@ -1,4 +1,4 @@
-"""How a gateway connects to the operator: mutual TLS, a token, one stream of changes."""
+"""Connection of a gateway to the operator: mutual TLS, a token, one stream of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway does when its memory or its connections run out."""
+"""Actions of a gateway when its memory or its connections run out."""
 
 from __future__ import annotations
 

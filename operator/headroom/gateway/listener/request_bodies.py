@@ -1,4 +1,4 @@
-"""Which bodies of requests are received whole, streamed or refused.
+"""Bodies of requests: received whole, streamed or refused.
 
 A body of up to `BUFFERED_BYTES` is received whole before the request takes a place in flight. A
 larger one has to be announced (`content-length`) and is streamed: whatever its size, it takes a few

@@ -1,4 +1,4 @@
-"""What the servers report about their batches: the largest size, and the cost."""
+"""Reports of the servers about their batches: the largest size, and the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which executed intervals a server can have had, without outliers."""
+"""Selects the executed intervals that a server can have had, without outliers."""
 
 from __future__ import annotations
 

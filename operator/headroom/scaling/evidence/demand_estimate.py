@@ -1,4 +1,4 @@
-"""What a tick knows about the demand behind the counted arrivals."""
+"""Estimate of the demand behind the counted arrivals, at one tick."""
 
 from __future__ import annotations
 

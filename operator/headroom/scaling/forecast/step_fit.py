@@ -1,4 +1,4 @@
-"""How badly one jump of the rate explains the counts of successive windows."""
+"""Measures how badly one jump of the rate explains the counts of successive windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the limits depend on, and the history that they share."""
+"""Inputs of the limits, and the history that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How unlikely counts of requests are: Chernoff's bound for Poisson numbers, in e-folds."""
+"""Probability of counts of requests: Chernoff's bound for Poisson numbers, in e-folds."""
 
 from __future__ import annotations
 

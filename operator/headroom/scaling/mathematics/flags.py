@@ -1,4 +1,4 @@
-"""Whether flags of a few replicas are set.
+"""Tests the flags of a few replicas: `any_set` and `all_set`.
 
 In a quarter of the time of `any()` and `all()` of an array, which are functions in Python: 0.3 us
 instead of 1.1 us. A tick asks some thirty times.

@@ -1,4 +1,4 @@
-"""What a tick knows about replacing, and the replacement in progress. Pure."""
+"""Inputs of replacements at one tick, and the replacement in progress. Pure."""
 
 from __future__ import annotations
 

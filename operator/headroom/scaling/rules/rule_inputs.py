@@ -1,4 +1,4 @@
-"""What the rules of a tick depend on."""
+"""Inputs of the rules of a tick."""
 
 from __future__ import annotations
 

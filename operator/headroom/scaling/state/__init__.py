@@ -1,1 +1,1 @@
-"""What the decision remembers from tick to tick, and what of it outlives a restart."""
+"""State of the decision from tick to tick, and the part of it that outlives a restart."""

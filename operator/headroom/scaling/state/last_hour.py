@@ -1,4 +1,4 @@
-"""What a restart keeps of the last hour: holds after flaps, and what forecasts are learned from.
+"""Checkpoint of the last hour: holds after flaps, and the basis of forecasts.
 
 Windows restart, because time without observation proves nothing, and no replica is removed for one
 hold. Then only what was learned in the last hour keeps replicas for a surge that returns: without

@@ -1,4 +1,4 @@
-"""What waits: the standing queue, the queues of single replicas, and the time to work them off."""
+"""Waiting requests: the standing queue, the queues of single replicas, their drain time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one tick knows of pods, servers and gateways, as immutable values.
+"""Observation of one tick: pods, servers and gateways, as immutable values.
 
 Names carry their unit (`_s` seconds, `_rps` requests per second); ratios are 0..1. *Waiting*
 requests are queued, *running* ones are in a batch, *in flight* ones are both together. Counters are

@@ -1,4 +1,4 @@
-"""What the two pools of a pair, prefill and decode, tell each other, as immutable values.
+"""Reports that a prefill and a decode pool exchange, as immutable values.
 
 The prefill pool computes prompts, the decode pool generates the answers. Each is a service of its
 own; its *partner* is the other one.

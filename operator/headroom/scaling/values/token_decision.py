@@ -1,4 +1,4 @@
-"""What is learned of a generating service and decided for it, as immutable values."""
+"""Learned state and decision of a generating service, as immutable values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What single replicas, or the gateways, did within a window: arrivals, outcomes, batches."""
+"""Arrivals, outcomes and batches of single replicas, or of the gateways, within a window."""
 
 from __future__ import annotations
 

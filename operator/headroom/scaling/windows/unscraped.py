@@ -1,4 +1,4 @@
-"""What replicas took while they were not scraped: missing is not zero.
+"""Estimates the arrivals at replicas that were not scraped: missing is not zero.
 
 A silent replica keeps its last window. A load that rises meanwhile shows at the others only, and
 whatever spreads the requests spreads them over the silent ones too, so each counts with at least

@@ -1,4 +1,4 @@
-"""What one window contains: requests of all pods, and what a replica executed."""
+"""Totals of one window: requests of all pods, and the batches of a replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scrape of the replicas returns: a page of vLLM, never the plant's ground truth."""
+"""Result of a scrape of the replicas: a page of vLLM, never the plant's ground truth."""
 
 from __future__ import annotations
 

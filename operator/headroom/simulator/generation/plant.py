@@ -1,4 +1,4 @@
-"""What a generating service is in the simulator: its engine, its pods, its promise."""
+"""Simulated generating service: its engine, its pods, its promise."""
 
 from __future__ import annotations
 

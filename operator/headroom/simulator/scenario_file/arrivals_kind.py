@@ -1,4 +1,4 @@
-"""What every kind of arrivals in a scenario file can do, and where it reads from."""
+"""Interface of every kind of arrivals in a scenario file, and the source that it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page counts per class of requests: the positions in the page's layout. Pure."""
+"""Positions of the counts per class of requests in the layout of a page. Pure."""
 
 from __future__ import annotations
 

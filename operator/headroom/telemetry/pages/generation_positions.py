@@ -1,4 +1,4 @@
-"""What a page says about generation: the positions of its quantities in the page's layout. Pure.
+"""Positions of the quantities of generation in the layout of a page. Pure.
 
 What is constant for a layout, such as the size of the KV memory in a label, is read once for it.
 A page without any of the metrics has no positions, and costs nothing.

@@ -1,4 +1,4 @@
-"""Where the quantities of a profile are among the values of a page's layout. Pure."""
+"""Positions of a profile's quantities among the values of a page's layout. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a page agrees with itself and with the page before of the same pod. Pure."""
+"""Checks that a page agrees with itself and with the page before of the same pod. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where pods are measured, and the message about one that could not be. Through the ports."""
+"""Sources of pods' metrics, and the message about a pod without any. Through the ports."""
 
 from __future__ import annotations
 

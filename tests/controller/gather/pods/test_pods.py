@@ -1,4 +1,4 @@
-"""What a pod is worth, case by case, in the words of kubelet and scheduler."""
+"""States of a pod, case by case, with the texts of kubelet and scheduler."""
 
 from __future__ import annotations
 

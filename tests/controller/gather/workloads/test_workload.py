@@ -1,4 +1,4 @@
-"""What a workload says of itself: whether it rolls, which pods are its, how deep a chain is."""
+"""Workloads as they are read: rollouts, selectors of pods, the depth of owner chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scheduler promises, measured on a virtual device: Llama 8B on an H100.
+"""Promises of the scheduler, measured on a virtual device: Llama 8B on an H100.
 
 Prompts and answers have log-normal lengths with the means and spreads of Azure's recorded
 conversations (1 155 and 211 tokens).

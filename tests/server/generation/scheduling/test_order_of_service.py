@@ -1,4 +1,4 @@
-"""Who is served next, of tenants and priorities, and what the forecast knows of it."""
+"""Order of service of tenants and priorities, and the forecast of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tenants are charged for their requests, and whose turn follows from it."""
+"""Charges of tenants for their requests, and the turns that follow from them."""
 
 from __future__ import annotations
 

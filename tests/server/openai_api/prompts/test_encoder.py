@@ -1,4 +1,4 @@
-"""What a call waits for until it is encoded: never for the constraints of others."""
+"""Encoding of a call never waits for the constraints of other calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which decodes are computed together, on a CPU and on a GPU."""
+"""Groups of decodes that are computed together, on a CPU and on a GPU."""
 
 from __future__ import annotations
 

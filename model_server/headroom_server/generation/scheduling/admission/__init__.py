@@ -1,1 +1,1 @@
-"""Which requests are accepted: what is valid, and what would be answered in time. Pure."""
+"""Admission of requests: the valid ones that would be answered in time. Pure."""

@@ -1,1 +1,1 @@
-"""What is learned of iterations and answers: their time and length, and the pace to keep. Pure."""
+"""Learned time of iterations, learned length of answers, and the pace to keep. Pure."""

@@ -1,1 +1,1 @@
-"""Who waits and who comes next: order of service, tenants' shares, deadlines. Pure."""
+"""Queue of waiting requests: order of service, tenants' shares, deadlines. Pure."""

@@ -1,4 +1,4 @@
-"""What the doctor reports: findings with their cause and remedy, as text or JSON."""
+"""Findings of the doctor, with their cause and remedy, as text or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator's Deployment says: its user, its gateways, the permissions it needs."""
+"""Reads an operator's Deployment: its user, its gateways, the permissions it needs."""
 
 from __future__ import annotations
 

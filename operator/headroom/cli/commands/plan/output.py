@@ -1,4 +1,4 @@
-"""How `headroom plan` prints: a report as text or JSON, an error with exit code 2, numbers."""
+"""Output of `headroom plan`: a report as text or JSON, an error with exit code 2, numbers."""
 
 # ruff: noqa: PLC0415  (help is shown without the planner)
 

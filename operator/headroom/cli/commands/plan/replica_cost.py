@@ -1,4 +1,4 @@
-"""What one generating replica costs and holds: as measured, of the table, or as given."""
+"""Cost and limits of one generating replica: measured, from the table, or given."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What gateways counted of a service, and what its activators hold."""
+"""Counts of a service at its gateways, and the requests that its activators hold."""

@@ -1,4 +1,4 @@
-"""Where a service's requests are routed, and what its activators hold. Pure."""
+"""Route of a service's requests, and the requests that its activators hold. Pure."""
 
 from __future__ import annotations
 

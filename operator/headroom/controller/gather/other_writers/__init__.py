@@ -1,1 +1,1 @@
-"""What else scales a workload: HPAs, other services, field managers."""
+"""Other writers of a workload's replicas: HPAs, other services, field managers."""

@@ -1,4 +1,4 @@
-"""Which workloads an HPA scales: one LIST per namespace and minute, not per service.
+"""Workloads that an HPA scales: one LIST per namespace and minute, not per service.
 
 A service that was created after the last LIST causes another one, and so does one that waits for an
 HPA to be deleted. KEDA's ScaledObjects create HPAs,

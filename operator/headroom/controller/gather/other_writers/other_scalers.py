@@ -1,4 +1,4 @@
-"""What else scales the workload of a service: HPAs, other InferenceServices, field managers."""
+"""Other scalers of a service's workload: HPAs, other InferenceServices, field managers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which field managers own the replica count of a workload. Pure."""
+"""Field managers that own the replica count of a workload. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Which pods are replicas of a workload, the state of each, and why."""
+"""Pods that are replicas of a workload, the state of each, and its reason."""

@@ -1,4 +1,4 @@
-"""Why a pod's containers cannot become ready without a change, and since when they run. Pure."""
+"""Faults of a pod's containers that do not end without a change, and since when they run. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod that has a node waits for, once that takes longer than usual. Pure.
+"""Reason for the slow start of a pod that has a node. Pure.
 
 A pod whose volume is missing, whose image is pulled or whose init container runs has no log of a
 server that would say so, and its containers are in no state that the kubelet reports as an error.

@@ -1,4 +1,4 @@
-"""What limits the replicas that are requested, and why none were. Pure."""
+"""Conditions about limits: the limit on the requested replicas, and why none were written. Pure."""
 
 from __future__ import annotations
 

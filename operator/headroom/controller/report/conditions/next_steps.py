@@ -1,4 +1,4 @@
-"""What to do about a condition that is not as it should be. Pure."""
+"""Next steps for conditions that are not as they should be. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why replicas do not serve, as their pods and the workload report it."""
+"""Messages about replicas that do not serve, from their pods and the workload."""
 
 from __future__ import annotations
 

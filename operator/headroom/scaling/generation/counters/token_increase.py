@@ -1,4 +1,4 @@
-"""What generating pods counted between two scrapes, as one table. Pure."""
+"""Increase of the counters of generating pods between two scrapes, as one table. Pure."""
 
 from __future__ import annotations
 

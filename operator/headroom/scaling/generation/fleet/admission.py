@@ -1,4 +1,4 @@
-"""How many requests a gateway admits per ready replica, so that all it admits are in time.
+"""Bound on the requests in flight at a gateway per ready replica, so that all are in time.
 
 As many as are there by chance at the highest rate that a replica carries, at most those that fit,
 and what begins within a share of the time to first token. Overload keeps as many there all the

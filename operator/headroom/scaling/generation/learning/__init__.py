@@ -1,4 +1,4 @@
-"""What is learned of a generating service from its counters, from tick to tick.
+"""Learns a generating service from its counters, from tick to tick.
 
 - cost of an iteration: `iteration_cost/`, identification
 - lengths: `request_lengths/`

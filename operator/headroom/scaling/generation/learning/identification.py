@@ -1,4 +1,4 @@
-"""What is known of an engine's cost, and what its servers do not show."""
+"""Known parts of an engine's cost, and the parts that its servers do not show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned about a generating service: cost, lengths, tails; immutable, one per tick.
+"""Learned state of a generating service: cost, lengths, tails; immutable, one per tick.
 
 What the model is built from changes only when it has moved by more than a percent, so that the
 decision does not tremble and capacities are not computed again at each tick.

@@ -1,4 +1,4 @@
-"""What was learned of a service that generates, as the numbers that survive a restart."""
+"""Converts the learned state of a generating service into the numbers that survive a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the model of a replica is built from, and when it has changed enough to build it again."""
+"""Inputs of the model of a replica, and the test whether they changed enough to build it again."""
 
 from __future__ import annotations
 

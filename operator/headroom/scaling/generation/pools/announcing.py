@@ -1,4 +1,4 @@
-"""What the decode pool expects of its prefill pool: its arrivals, as far as it can pass them on.
+"""Announces the arrivals of the prefill pool to the decode pool, as far as it can pass them on.
 
 Requests reach the prefill pool first, so its arrivals are the demand of both, also while it has too
 few replicas to pass them on. Both pools then grow in the same cold start. What is announced is at

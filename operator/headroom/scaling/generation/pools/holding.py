@@ -1,4 +1,4 @@
-"""When a pool keeps all its replicas for the sake of its partner. Pure.
+"""Reasons for a pool to keep all its replicas for the sake of its partner. Pure.
 
 A pool that is short of replicas, or misses its promise, keeps requests from the other one: what
 arrives there is a lower bound. One that is not seen may be as short.

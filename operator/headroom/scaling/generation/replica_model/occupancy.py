@@ -1,4 +1,4 @@
-"""How many sequences decode at one replica at a time, and how many tokens they hold in memory.
+"""Distribution of the sequences that decode at one replica, and of their tokens in memory.
 
 Sequences that share an engine are a station with processor sharing, so only the mean of their
 lengths matters, not the shape (Baskett et al. 1975). With n of them an iteration takes

@@ -1,4 +1,4 @@
-"""How many sequences a replica may always run: what fits into memory, and gets tokens in time.
+"""Bound on the sequences of a replica in overload: they fit into memory, and get tokens in time.
 
 In overload one begins whenever another ends, so that always N decode. Then
 

@@ -1,4 +1,4 @@
-"""How prompts hold up the sequences that decode: work that is there, and work that comes.
+"""Delay of decoding sequences by the prompts that are there and those that come.
 
 A replica computes prompts before it decodes further, so its sequences hardly advance while a long
 prompt is computed. Prompts of S seconds that arrive at rate lambda are an M/G/1 queue of the share

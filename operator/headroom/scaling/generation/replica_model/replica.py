@@ -1,4 +1,4 @@
-"""What one of several equal generating replicas does at a rate: percentiles, memory, seats."""
+"""Model of one of several equal generating replicas at a rate: percentiles, memory, seats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a request waits for a seat where the engine runs at most S sequences at once.
+"""Wait of a request for a seat, where the engine runs at most S sequences at once.
 
 Up to S the occupancy is that of `occupancy`; beyond, requests wait and seats become free at the
 constant rate mu = S / ((O / A) tau(S)). So P(wait > t) = P(n >= S) exp(-(mu - lambda) t), as in

@@ -1,4 +1,4 @@
-"""How much of what sequences hold in memory others hold as well: common prefixes are there once.
+"""Share of the memory that sequences have in common: common prefixes are stored once.
 
 Twenty agents that continue one conversation, or all answers of one system prompt, share the blocks
 of their prefix while they run at the same replica. That does not follow from what caches find: the

@@ -1,4 +1,4 @@
-"""What one request costs a replica: engine seconds, iterations, and tokens in memory.
+"""Work of one request at a replica: engine seconds, iterations, and tokens in memory.
 
 A sequence that decodes for O steps after a prompt of I tokens is seen with a context of
 

@@ -1,4 +1,4 @@
-"""What to do about the reason of a condition."""
+"""Remedies for the reasons of conditions."""
 
 from __future__ import annotations
 

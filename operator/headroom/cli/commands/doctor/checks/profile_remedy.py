@@ -1,4 +1,4 @@
-"""What to set together so that a service reads the metrics of the server that runs. Pure."""
+"""Fields to set together so that a service reads the metrics of the server that runs. Pure."""
 
 from __future__ import annotations
 

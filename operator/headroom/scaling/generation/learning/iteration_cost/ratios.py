@@ -1,4 +1,4 @@
-"""What is known of engines: the parts of the cost of an iteration, over that of a prompt token."""
+"""Prior knowledge of engines: parts of the cost of an iteration, over that of a prompt token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an interval adds to the lengths of requests: prompts, and steps of sequences."""
+"""Increase of the lengths of requests in an interval: prompts, and steps of sequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a change of lengths is beyond chance, and what has come since a step of the prompts."""
+"""Tests changes of lengths against chance, and keeps the prompts since their last step."""
 
 from __future__ import annotations
 
