@@ -82,13 +82,13 @@ def replicas_text(snapshot: Snapshot) -> str:
 
 
 def reason_text(snapshot: Snapshot) -> str:
-    """Why it is that many."""
+    """Return the reason for the number of replicas."""
     decision = snapshot.service.decision
     return f"{decision.reason}: {decision.message}" if decision else "no decision yet"
 
 
 def moved_text(move: DecisionView) -> str:
-    """Why it changed, next to the numbers; a rule that decided is named once."""
+    """Return the reason for the change, next to the numbers; a deciding rule is named once."""
     said = move.because
     return said if said.startswith(f"{move.reason} ") else f"{move.reason}: {said}"
 

@@ -66,7 +66,7 @@ class Plan:
 
     @property
     def scene(self) -> Scene:
-        """Where it plays."""
+        """Return the scene of the demo."""
         return Scene(
             cluster="demo",
             namespace=NAMESPACE,

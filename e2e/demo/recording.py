@@ -48,7 +48,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def start_s(self) -> float:
-        """When the first request was due; +Inf before the load began."""
+        """Time at which the first request was due; +Inf before the load began."""
 
     @property
     @abstractmethod

@@ -71,7 +71,7 @@ def figures(recording: Recording) -> Iterator[tuple[str, str]]:
 
 
 def cost(run: Run) -> Iterator[tuple[str, str]]:
-    """What the replicas cost, and how long they took to start."""
+    """Yield the cost of the replicas, and the time of their starts."""
     holds = occupancies(run.snapshots, run.start_s, run.end_s)
     spent = gpu_seconds(holds)
     peak = max((snapshot.gpus_held for snapshot in run.during()), default=0)

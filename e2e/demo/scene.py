@@ -15,7 +15,7 @@ from demo.recording import Run, Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Where a demo plays."""
+    """Cluster, namespace and sample of a demo."""
 
     cluster: str
     """Name of the local node."""

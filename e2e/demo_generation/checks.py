@@ -76,7 +76,7 @@ def _tail(name: str, target: Target | None, measure: Tail, last: Sequence[Answer
 
 
 def _named(run: TokenRecording) -> Check:
-    """What binds must be known when the load ends."""
+    """Check that the binding resource is known when the load ends."""
     found = bindings(run.snapshots)
     generation = run.snapshots[-1].service.generation
     known = generation is not None and generation.sized_by == "Model" and bool(found)

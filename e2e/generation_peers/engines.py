@@ -38,7 +38,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What all engines share."""
+    """Setup that all engines share."""
 
     folder: Path
     """The model's folder; a GGUF file is written next to it."""

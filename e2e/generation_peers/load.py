@@ -18,7 +18,7 @@ TOKENS = re.compile(rb'"completion_tokens": ?(\d+)')
 
 
 class Round(NamedTuple):
-    """What one server did with all requests."""
+    """Result of one server for all requests."""
 
     tokens: int
     wall_s: float
@@ -28,7 +28,7 @@ class Round(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What one request got."""
+    """Answer to one request."""
 
     tokens: int
     first_token_s: float

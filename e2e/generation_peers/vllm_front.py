@@ -49,7 +49,7 @@ LARGE = LlamaSize(
 
 
 class Turn(NamedTuple):
-    """What one server did with all requests at once, and with those that came one by one."""
+    """Results of one server for all requests at once, and for single ones."""
 
     at_once: Round
     first_tokens_s: Sequence[float]

@@ -48,7 +48,7 @@ class CellResult:
         return not self.headroom.kept or self.peer[1].gpu_hours < self.headroom.gpu_hours
 
     def beaten(self, *, points: float = 0.0, cost: float = 0.0) -> bool:
-        """Whether a peer's setting is no worse in both, and better than by a tolerance in one.
+        """Return whether a peer's setting is no worse in both, and better in one beyond tolerance.
 
         As in the study of requests (`decision_study.family.verdicts.beats`).
         """

@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Learned:
-    """What was learned of a case, and what is true, in requests per second and replica."""
+    """Learned and true capacity of a case, in requests per second and replica."""
 
     case: Case
     learned_rps: float

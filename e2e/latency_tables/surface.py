@@ -122,7 +122,7 @@ def loads_for(routing: Routing, replicas: int, gain: float, cv: float) -> tuple[
 
 
 def far(load: float, others: Sequence[float]) -> bool:
-    """Whether a load is below the highest of the others and near to none of them."""
+    """Return whether a load is below the highest of the others and near to none of them."""
     ratios = (max(load / other, other / load) for other in others)
     return load < others[-1] and min(ratios) >= NEAREST
 

@@ -19,7 +19,7 @@ class ReplayError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """Which part of a trace, times how much."""
+    """Part of a trace to replay, and its factor."""
 
     start_s: float = 0.0
     duration_s: float

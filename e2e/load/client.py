@@ -28,14 +28,14 @@ _HEADERS = {"content-type": "application/json"}
 
 @dataclass(slots=True)
 class Attempt:
-    """What is known about the connection of one attempt."""
+    """Connection of one attempt, as far as it is known."""
 
     reused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Try:
-    """What is sent."""
+    """One try and its contents."""
 
     number: int
     body: bytes

@@ -22,7 +22,7 @@ OpenSession = Callable[[aiohttp.TCPConnector], aiohttp.ClientSession]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """How a client connects."""
+    """Connections of a client."""
 
     limit: int | None = None
     """Most connections, and so most requests under way; None: one for each request that needs it.

@@ -22,7 +22,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a request ended."""
+    """End of a request."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FirstTry:
-    """How the first try of a request ended, and how long it took."""
+    """End of a request's first try, and its duration."""
 
     outcome: Outcome
     took_s: float
@@ -44,7 +44,7 @@ class FirstTry:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a request ended for the client."""
+    """End of a request for the client."""
 
     outcome: Outcome
     detail: str = ""

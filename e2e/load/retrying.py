@@ -33,7 +33,7 @@ class Sender(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """What a client does about a request that was not answered."""
+    """Retries of a client for a request that was not answered."""
 
     most: int = 0
     """Tries after the first."""

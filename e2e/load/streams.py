@@ -17,7 +17,7 @@ DETAIL_LENGTH = 120
 
 
 class Streamed(NamedTuple):
-    """How a stream ended; times in seconds since the request."""
+    """End of a stream; times in seconds since the request."""
 
     outcome: Outcome
     detail: str = ""

@@ -25,7 +25,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promises:
-    """What an answer is held to."""
+    """Promises that an answer has to keep."""
 
     first_token_s: float = math.inf
     output_token_s: float = math.inf

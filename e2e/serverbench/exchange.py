@@ -11,7 +11,7 @@ from serverbench.arrivals import Segment
 
 
 class Status(IntEnum):
-    """How a request without an HTTP status ended."""
+    """End of a request without an HTTP status."""
 
     LOST = 0
     """The connection ended before the answer, or there was none."""

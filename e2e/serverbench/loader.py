@@ -52,7 +52,7 @@ class Loader:
 
     @property
     def connections(self) -> int:
-        """How many were opened."""
+        """Number of opened connections."""
         return self._pool.opened
 
     def warm(self) -> None:

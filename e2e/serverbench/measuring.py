@@ -38,7 +38,7 @@ SHOWN_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all visits share."""
+    """Setup that all visits share."""
 
     scale: Scale
     environments: Path

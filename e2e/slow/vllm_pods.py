@@ -40,7 +40,7 @@ class VllmPods(Peer):
 
     @property
     def image(self) -> Shipped:
-        """What it needs of the system."""
+        """Image of the system packages that it needs."""
         return Shipped("localhost/third-party-vllm:dev", "e2e/slow/vllm.Dockerfile", {})
 
     def deployment(self, name: str, *, gated: bool = True) -> dict[str, Any]:

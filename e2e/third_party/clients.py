@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """How they connect; they wait for every answer."""
+    """Clients and their connections; they wait for every answer."""
 
     connections: int | None = 64
     connection_requests: int = 0

@@ -30,7 +30,7 @@ def number(name: str, default: str) -> float:
 
 @dataclass
 class Counts:
-    """What the metrics page shows."""
+    """Counts of the metrics page."""
 
     waiting: int = 0
     running: int = 0

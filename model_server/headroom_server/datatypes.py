@@ -50,7 +50,7 @@ class Datatype:
 
     @property
     def words(self) -> str:
-        """What a client may send, for messages."""
+        """Permitted values of a client, for messages."""
         names = {float: "numbers", int: "integers", bool: "true or false", str: "strings"}
         return next(words for kind, words in names.items() if kind in self.kinds)
 

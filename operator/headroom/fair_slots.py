@@ -24,7 +24,7 @@ class FairSlots:
 
     @property
     def held(self) -> int:
-        """What all owners hold."""
+        """Number of slots that all owners hold."""
         return self._share.held
 
     @property

@@ -165,7 +165,7 @@ def test_event_that_fits_the_share_is_reported_instead_of_an_older_one_that_wait
 
 
 def test_event_without_room_is_read_again_in_its_turn() -> None:
-    """What the watch sends after it, of an older state, is not reported any more."""
+    """Later events of the watch about an older state are not reported any more."""
 
     async def scenario() -> None:
         world = World(waiting_bytes=LARGE)

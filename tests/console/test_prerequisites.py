@@ -42,7 +42,7 @@ class Answered:
 
 
 def openapi(change: Callable[[dict[str, Any]], object] = lambda _: None) -> Answered:
-    """What an API server serves where Headroom's CRD is installed, changed."""
+    """Return the OpenAPI of an API server with Headroom's CRD, changed."""
     version = custom_resource_definition()["spec"]["versions"][0]
     schema = copy.deepcopy(version["schema"]["openAPIV3Schema"])
     change(schema)

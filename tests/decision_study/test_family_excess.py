@@ -121,5 +121,5 @@ def test_hours_above_are_summed_by_class() -> None:
 
 
 def attribution(cell: str, hours: tuple[float, ...], above: tuple[float, ...] = ()) -> Attribution:
-    """What a cell costs."""
+    """Return the attribution of a cell's cost."""
     return Attribution(cell=cell, attainment=0.98, gpu_hours=hours, above_gpu_hours=above)

@@ -169,7 +169,7 @@ async def silent(port: int, address: str) -> socket.socket:
 
 
 async def settled(idle: list[socket.socket], most: int) -> bool:
-    """Whether all but this many are closed."""
+    """Return whether all but this many are closed."""
     return sum(not is_closed(one) for one in idle) <= most
 
 

@@ -58,7 +58,7 @@ class Refusing(FakeCluster):
 
 
 class OneGateway(PublishedRoutes):
-    """What a gateway and an activator have, which outlive the operator."""
+    """State of a gateway and an activator, which outlive the operator."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ CAPACITY = COST.full_batch_rps * TICK_S
 def obstacles(
     arrivals_rps: float, backlog: float, *, pinned: bool = False, each_s: float = math.inf
 ) -> list[Obstacle | None]:
-    """What is seen in three minutes after a second replica became ready.
+    """Return the obstacles seen in three minutes after a second replica became ready.
 
     The first one had a backlog then. Requests go to the replica with the fewest in flight; if
     they are pinned, to the first one. The second one may execute requests meanwhile

@@ -181,7 +181,7 @@ def test_infeasible_target_adds_no_replicas_for_latency() -> None:
 
 
 def test_decision_reports_what_the_floor_carries() -> None:
-    """What two replicas carry within 1.5 s, found by trying loads on them."""
+    """The rate of two replicas within 1.5 s, found by trying loads on them."""
     service = Service(rate_rps=2.0, replicas=2, policy=policy(min_replicas=2))
     decision = service.run(60)
     assert decision.cost

@@ -56,7 +56,7 @@ class World:
 
     @property
     def page(self) -> str:
-        """What vLLM exposes with the plugin."""
+        """Return the page that vLLM exposes with the plugin."""
         return PAGE.read_text() + generate_latest(self.registry).decode()
 
 

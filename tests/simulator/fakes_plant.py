@@ -237,7 +237,7 @@ class Plant:
         assert math.isclose(summed_s, c.amounts[Amount.WANTED_S], rel_tol=1e-9, abs_tol=1e-9)
 
     def executions(self) -> list[Execution]:
-        """What every slot is executing now."""
+        """Return the present execution of every slot."""
         p, found = self.tables, []
         for row, slot in np.argwhere(p.batch_head != NONE):
             arrived_s = tuple(

@@ -92,7 +92,7 @@ def run(
 
 
 def same(one: Outcome, other: Outcome) -> bool:
-    """Whether two outcomes are the same to the last bit."""
+    """Return whether two outcomes are the same to the last bit."""
 
     def flat(value: Any) -> Any:
         if isinstance(value, np.ndarray):

@@ -36,7 +36,7 @@ class Ask(NamedTuple):
 
 
 class End(NamedTuple):
-    """How a request ended, and when."""
+    """End of a request, and its time."""
 
     ask: Ask
     outcome: str

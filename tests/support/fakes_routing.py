@@ -106,7 +106,7 @@ class PublishedRoutes(NoActivators):
 
 
 class Listeners:
-    """Which addresses take connections."""
+    """Addresses that accept connections."""
 
     def __init__(self) -> None:
         self.open: set[str] = set()

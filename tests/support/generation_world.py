@@ -105,7 +105,7 @@ def request(
 
 @dataclass
 class RequestRecord:
-    """What happened to one request."""
+    """Record of one request."""
 
     request: GenerationRequest
     token_times_s: list[float] = field(default_factory=list)

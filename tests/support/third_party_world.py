@@ -119,7 +119,7 @@ class FakeAsyncLLM:
 def opening_of(
     engine: FakeAsyncLLM, limits: GenerationLimits = LIMITS, failure: str = ""
 ) -> Callable[[Callable[[Any, Any], None]], Opened]:
-    """What starts the stand-in."""
+    """Return the function that starts the stand-in."""
 
     def make(fields: Mapping[str, Any]) -> Any:
         if fields["temperature"] > 2.0:

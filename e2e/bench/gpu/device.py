@@ -91,7 +91,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class Saturated:
-    """What the server did while more requests waited than fit into a batch."""
+    """Work of the server while more requests waited than fit into a batch."""
 
     items_per_s: float
     idle_share: float

@@ -53,7 +53,7 @@ class CellResult:
 
     @property
     def asks(self) -> str:
-        """How its clients ask."""
+        """Behaviour of its clients."""
         return MEMBERS[self.name].asks if self.name in MEMBERS else "hard row"
 
     @property

@@ -52,7 +52,7 @@ class Member:
 
     @property
     def asks(self) -> str:
-        """How its clients ask: alone, or one of the kinds that depend on the answers."""
+        """Behaviour of its clients: alone, or one of the kinds that depend on the answers."""
         if self.alone:
             return ALONE
         return client_draws.kind_of(Draws.of(self.name, "asks"), self.load)

@@ -21,7 +21,7 @@ from headroom.simulator.run import simulate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
-    """What Headroom's layers cost in a cell after the first hour."""
+    """Cost of Headroom's layers in a cell after the first hour."""
 
     cell: str
     attainment: float

@@ -152,7 +152,7 @@ async def _compared(stage: Stage, name: str, seconds: float) -> tuple[Loads, Loa
 
 
 def _is_quiet(*calm: Loads) -> bool:
-    """Whether the machine had time for the victims without an attack."""
+    """Return whether the machine had time for the victims without an attack."""
     return all(
         load.ok == load.requests and load.quantile_s(0.95) <= QUIET_S
         for loads in calm

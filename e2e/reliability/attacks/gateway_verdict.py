@@ -17,7 +17,7 @@ Loads = Mapping[str, Load]
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What one victim noticed of one attack."""
+    """Observation of one victim of one attack."""
 
     requests: int
     lost: int

@@ -17,7 +17,7 @@ READ_BYTES = 256 * 1024
 
 
 class Then(StrEnum):
-    """What a client does after it has sent its bytes."""
+    """Action of a client after it has sent its bytes."""
 
     READ = "read"
     """Read one answer and send again: as fast as the server allows."""

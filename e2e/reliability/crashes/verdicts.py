@@ -10,7 +10,7 @@ _Condition = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What the operator has learned about a service, from its checkpoint."""
+    """Learned state of the operator about a service, from its checkpoint."""
 
     cold_starts: tuple[float, ...] = ()
     batch_sizes: frozenset[float] = frozenset()

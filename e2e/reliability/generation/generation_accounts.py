@@ -20,7 +20,7 @@ USED_BLOCKS = 'headroom_kv_blocks{model="model",state="used"}'
 
 @dataclass(slots=True)
 class Accounts:
-    """What the clients saw, and what the server says about it."""
+    """Counts of the clients, and those of the server."""
 
     seen: Counter[str] = field(default_factory=Counter)
     memory_mb: list[float] = field(default_factory=list)

@@ -35,7 +35,7 @@ LEFT_OVER_S = 2.0
 
 
 class LeaderFault(StrEnum):
-    """What happens to a leader."""
+    """Fault of a leader."""
 
     TERM = "SIGTERM"
     KILL = "SIGKILL"

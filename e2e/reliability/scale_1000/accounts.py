@@ -31,7 +31,7 @@ def ready(page: str) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What the operator did between two pages, and its cost."""
+    """Work of the operator between two pages, and its cost."""
 
     services: int
     seconds: float

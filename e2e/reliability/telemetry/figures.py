@@ -29,7 +29,7 @@ NUMBERS = (
 
 @dataclass(slots=True)
 class Figures:
-    """What a page says."""
+    """Figures of a page."""
 
     numbers: dict[str, float]
     buckets: list[float]

@@ -14,7 +14,7 @@ COUNTERS = (_RECEIVED, _OK, _BATCHES, _SECONDS, _ITEMS)
 
 
 class Lie(StrEnum):
-    """What is wrong with the figures of a page."""
+    """Falsehood in the figures of a page."""
 
     ABSURD = "one number that no server can have"
     LARGE = "one number a thousand to a billion times as large"

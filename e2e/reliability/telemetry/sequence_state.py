@@ -23,7 +23,7 @@ _Pages = tuple[int, int, tuple[Scraped, ...]]
 
 
 class _Decided(NamedTuple):
-    """What followed from the pages of a tick."""
+    """Decision from the pages of a tick."""
 
     before: State
     """Kept, so that its identity is that of no other state."""

@@ -13,7 +13,7 @@ from reliability.telemetry.page_faults import Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What is drawn once for a tree of sequences."""
+    """Values that are drawn once for a tree of sequences."""
 
     number: int
     replicas: int

@@ -33,7 +33,7 @@ class MemoryCgroup:
 
     @property
     def kills(self) -> int:
-        """How often the kernel has killed for memory."""
+        """Number of processes that the kernel has killed for memory."""
         if self.folder is None:
             return 0
         name = "memory.oom_control" if _is_v1() else "memory.events"

@@ -66,7 +66,7 @@ class Traffic:
 
     @property
     def url(self) -> str:
-        """Where the model is described."""
+        """Return the address that describes the model."""
         return f"{self.endpoint.url}/v2/models/{self.model}"
 
     def about(self) -> tuple[Any, int] | None:

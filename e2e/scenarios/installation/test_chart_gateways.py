@@ -32,7 +32,7 @@ def switch(helm: Helm, *, on: bool) -> None:
 
 
 def behind(service: Service, name: str) -> bool:
-    """Whether a Service leads to gateways and to nothing else."""
+    """Return whether a Service leads to gateways and to nothing else."""
     gates = addresses(service.cluster, SYSTEM, f"app.kubernetes.io/name={GATEWAY}")
     led = led_to(service, name)
     return bool(led) and led <= gates

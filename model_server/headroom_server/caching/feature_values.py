@@ -27,7 +27,7 @@ Numbers: TypeAlias = "array[Any]"
 
 
 class FeatureKind(StrEnum):
-    """What is computed."""
+    """Kind of a computed feature."""
 
     EMBEDDING = "embedding"
     TOKENS = "tokens"
@@ -37,7 +37,7 @@ TYPE_CODES = {FeatureKind.EMBEDDING: "f", FeatureKind.TOKENS: "I"}
 
 
 class FeatureInput(NamedTuple):
-    """What a feature is computed from, by which model, and for whom."""
+    """Input of a feature, its model, and its tenant."""
 
     kind: FeatureKind
     identity: str

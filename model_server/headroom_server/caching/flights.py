@@ -38,7 +38,7 @@ OWN_ENDS = (
 
 
 class Source(StrEnum):
-    """Where a value comes from."""
+    """Source of a value."""
 
     MEMORY = "memory"
     STORE = "redis"
@@ -60,7 +60,7 @@ async def wait_forever(awaited: asyncio.Future[T]) -> T:
 
 
 class Steps(NamedTuple, Generic[V]):
-    """How one request gets the value of its key."""
+    """Steps in which one request gets the value of its key."""
 
     look: Callable[[], Awaitable[V | None]]
     """In the second level."""
@@ -70,7 +70,7 @@ class Steps(NamedTuple, Generic[V]):
 
 
 class _Role(Enum):
-    """What a follower does that got no value."""
+    """Next action of a follower that got no value."""
 
     LEAD = auto()
     ALONE = auto()

@@ -22,7 +22,7 @@ EMBED_S = 0.1
 
 
 class GeneratedSource(StrEnum):
-    """Where an answer comes from."""
+    """Source of an answer."""
 
     MEMORY = "memory"
     STORE = "redis"
@@ -50,7 +50,7 @@ class GenerationCacheCounts(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a request asks."""
+    """Question of a request."""
 
     key: bytes
     """Key of equal requests."""

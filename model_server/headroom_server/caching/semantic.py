@@ -23,7 +23,7 @@ NUMBER_BYTES = 8
 
 
 class SemanticBounds(NamedTuple):
-    """What counts as similar, how many answers are kept, and for how long."""
+    """Bounds on similarity, and on the number and age of kept answers."""
 
     threshold: float
     entries: int

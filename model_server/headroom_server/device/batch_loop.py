@@ -28,7 +28,7 @@ SUSPICION_S = 30.0
 
 
 class BatchSource(NamedTuple, Generic[T]):
-    """Where a device's batches come from."""
+    """Source of a device's batches."""
 
     take: Callable[[], SealedBatch[T]]
     """Returns the next batch; called when the device is free."""
@@ -84,7 +84,7 @@ class BatchLoop(Generic[T]):
 
     @property
     def busy_since_s(self) -> float | None:
-        """When the oldest batch in execution or finishing began; None between batches."""
+        """Begin of the oldest batch in execution or finishing; None between batches."""
         now = self.executor.busy_since_s
         finishing = None if self.pipeline is None else self.pipeline.busy_since_s
         if now is None or finishing is None:

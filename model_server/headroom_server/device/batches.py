@@ -35,7 +35,7 @@ class ExecutedBatch(NamedTuple, Generic[T]):
 
 
 class StagedAhead(NamedTuple):
-    """What was staged ahead for the expected batch, and how long that took."""
+    """Inputs that were staged ahead for the expected batch, and the time that it took."""
 
     staged: Staged | None = None
     seconds: float = 0.0

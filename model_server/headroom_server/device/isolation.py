@@ -26,7 +26,7 @@ RECOVERY_SHARE = 0.125
 
 
 class Failure(StrEnum):
-    """Why a batch was not answered."""
+    """Reason why a batch was not answered."""
 
     ERROR = "error"
     """It raised an exception, or returned undeclared outputs."""

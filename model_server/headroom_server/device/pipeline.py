@@ -104,7 +104,7 @@ class Pipeline(Generic[T]):
 
     @property
     def busy_since_s(self) -> float | None:
-        """When finishing of the current batch began; None between batches."""
+        """Begin of the finishing of the current batch; None between batches."""
         return self._finisher.busy_since_s
 
     def execute(self, sealed: SealedBatch[T]) -> None:

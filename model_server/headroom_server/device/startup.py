@@ -27,7 +27,7 @@ RETEST_PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUpPlan:
-    """What must happen before the server is ready, and the time limit."""
+    """Steps before the server is ready, and the time limit."""
 
     max_batch_size: int
     requests: int

@@ -81,7 +81,7 @@ class DeviceThread(Generic[T]):
 
     @property
     def busy_since_s(self) -> float | None:
-        """When the oldest batch in execution or finishing began; None between batches."""
+        """Begin of the oldest batch in execution or finishing; None between batches."""
         return None if self._loop is None else self._loop.busy_since_s
 
     @property

@@ -57,7 +57,7 @@ class EmulatedCosts(NamedTuple):
 
 
 def is_decode(chunk: Chunk) -> bool:
-    """Whether a chunk computes the last token of a sequence (and drafts), not a prompt."""
+    """Return whether a chunk computes the last token of a sequence (and drafts), not a prompt."""
     return chunk.samples and chunk.start > 0 and len(chunk.tokens) == chunk.drafts + 1
 
 

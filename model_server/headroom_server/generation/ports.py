@@ -62,7 +62,7 @@ class GenerationEngine(Protocol):
 
     @property
     def limits(self) -> GenerationLimits:
-        """What the loaded model admits; known once it is warm."""
+        """Limits of the loaded model; known once it is warm."""
 
     @property
     def fastest_s(self) -> float:
@@ -158,7 +158,7 @@ class ManagedEngine(GenerationEngine, Protocol):
 
     @property
     def executing_since_s(self) -> float | None:
-        """When the current iteration began, on the server's clock; None between iterations."""
+        """Begin of the current iteration, on the server's clock; None between iterations."""
 
     def statistics(self) -> EngineStatistics:
         """Return counts since the start and the present state, from one instant."""

@@ -10,7 +10,7 @@ class TooComplexError(ValueError):
 
 
 class TokenGrammar(Protocol):
-    """Which tokens may come next. One object per choice; it remembers the tokens accepted."""
+    """Set of tokens that may come next. One object per choice; it remembers the accepted tokens."""
 
     def allowed(self) -> memoryview:
         """Return the mask of the next token: little-endian bits of int32 words, 1 is allowed."""

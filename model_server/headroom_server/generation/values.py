@@ -16,7 +16,7 @@ from headroom_server.generation.token_grammar import TokenGrammar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How the next token is chosen. Names and ranges are those of OpenAI's API and vLLM."""
+    """Choice of the next token. Names and ranges are those of OpenAI's API and vLLM."""
 
     temperature: float = 1.0
     """0 is greedy: the most probable token, the first of equals."""
@@ -68,7 +68,7 @@ class GenerationRequest:
 
 
 class FinishReason(StrEnum):
-    """Why a choice ended. The first two are OpenAI's."""
+    """Reason for the end of a choice. The first two are OpenAI's."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -98,7 +98,7 @@ class SampledToken(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """What one iteration produced for one request."""
+    """Tokens that one iteration produced for one request."""
 
     key: int
     tokens: tuple[SampledToken, ...] = ()
@@ -112,7 +112,7 @@ class Delivery(NamedTuple):
 
 
 class SequenceView(Protocol):
-    """What an executor may read of a sequence that the scheduler runs."""
+    """Fields of a running sequence that an executor may read."""
 
     @property
     def request(self) -> GenerationRequest:
@@ -143,13 +143,13 @@ class Chunk(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """What an engine computes at once: decodes first, then chunks of prompts."""
+    """Work that an engine computes at once: decodes first, then chunks of prompts."""
 
     chunks: tuple[Chunk, ...]
 
 
 class IterationResult(NamedTuple):
-    """What an executor computed.
+    """Result of an executor.
 
     `sampled[i]` belongs to chunk i: empty if it does not sample, else the accepted drafts followed
     by one token of the model's own (1 to drafts + 1 tokens).
@@ -159,7 +159,7 @@ class IterationResult(NamedTuple):
 
 
 class GenerationLimits(NamedTuple):
-    """What a loaded model and its memory admit."""
+    """Limits of a loaded model and its memory."""
 
     context_tokens: int
     """Prompt and answer together."""

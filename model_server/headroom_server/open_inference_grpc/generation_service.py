@@ -51,7 +51,7 @@ class TextCalls:
         self._calls = Calls(reads, streams, service.generator.ledger.reject)
 
     def handler(self) -> Any:
-        """What a gRPC server needs to route calls here."""
+        """Handler by which a gRPC server routes calls here."""
         unary = self._calls.unary
         methods = {
             "ServerLive": unary(pb.ServerLiveRequest, self.server_live),
@@ -66,11 +66,11 @@ class TextCalls:
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
-        """Whether the process can serve at all."""
+        """Return whether the process can serve at all."""
         return pb.ServerLiveResponse(live=self._generator.live)
 
     async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
-        """Whether the model is warm and not draining."""
+        """Return whether the model is warm and not draining."""
         return pb.ServerReadyResponse(ready=self._generator.ready)
 
     async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:

@@ -46,7 +46,7 @@ class HealthCalls:
         self._calls = Calls(reads, streams, lambda _: None)
 
     def handler(self) -> Any:
-        """What a gRPC server needs to route calls here."""
+        """Handler by which a gRPC server routes calls here."""
 
         async def watch(_: Any, context: Any) -> None:
             await self._calls.guarded(self._watch, context)

@@ -51,7 +51,7 @@ class Bounds:
 
 
 class Reads(NamedTuple):
-    """How messages are read, and the bound on answers of streams that are not."""
+    """Ways to read messages, and the bound on the answers of calls that are no streams."""
 
     first: MessageReads
     streams: StreamReads
@@ -59,7 +59,7 @@ class Reads(NamedTuple):
 
 
 class GrpcServices(NamedTuple):
-    """Where calls are routed to, and whose health probes see."""
+    """Services that calls are routed to, and the ones that health probes see."""
 
     make_handler: Callable[[Reads], Any]
     probed: Probed

@@ -70,7 +70,7 @@ class Service:
         self._control = control
 
     def handler(self) -> Any:
-        """What a gRPC server needs to route calls here."""
+        """Handler by which a gRPC server routes calls here."""
         methods = {
             "ServerLive": self._calls.unary(pb.ServerLiveRequest, self.server_live),
             "ServerReady": self._calls.unary(pb.ServerReadyRequest, self.server_ready),
@@ -86,15 +86,15 @@ class Service:
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
     async def server_live(self, _: pb.ServerLiveRequest, __: Any) -> Message:
-        """Whether the process can serve at all."""
+        """Return whether the process can serve at all."""
         return pb.ServerLiveResponse(live=self._models.live)
 
     async def server_ready(self, _: pb.ServerReadyRequest, __: Any) -> Message:
-        """Whether the server is warm and not draining."""
+        """Return whether the server is warm and not draining."""
         return pb.ServerReadyResponse(ready=self._models.ready)
 
     async def model_ready(self, request: pb.ModelReadyRequest, __: Any) -> Message:
-        """Whether a model is warm."""
+        """Return whether a model is warm."""
         served = self._models.find(request.name, request.version or None)
         return pb.ModelReadyResponse(ready=served.runner.ready)
 

@@ -12,7 +12,7 @@ Serve = Callable[[], Awaitable[bytes | None]]
 
 
 class StreamedService(Protocol):
-    """What serves the requests of streams."""
+    """Interface of the service that answers streams."""
 
     ordered: bool
     """Whether answers must come in the order of their requests."""

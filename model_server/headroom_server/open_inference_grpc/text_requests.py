@@ -37,7 +37,7 @@ class TextRequest(NamedTuple):
 
 
 class AnswerStyle(NamedTuple):
-    """How a request wants its answer."""
+    """Requested form of an answer."""
 
     id: str
     raw: bool

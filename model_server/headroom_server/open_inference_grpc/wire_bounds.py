@@ -32,7 +32,7 @@ REQUEST: _Nested = {4: {}, 5: _INPUT, 6: _OUTPUT}
 
 
 class WireCount:
-    """What a message has, as far as it was counted."""
+    """Counts of a message's parts, as far as they were counted."""
 
     __slots__ = ("_bytes", "fields", "max_fields", "numbers")
 

@@ -42,7 +42,7 @@ class ContextLengthError(InvalidFieldError):
 
 
 class ErrorFields(NamedTuple):
-    """What an error object contains."""
+    """Fields of an error object."""
 
     message: str
     type: str

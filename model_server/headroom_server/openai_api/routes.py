@@ -54,11 +54,11 @@ def _get(app: FastAPI, path: str, endpoint: Endpoint, tag: str) -> None:
 
 def _add_health(app: FastAPI, generator: Generator) -> None:
     async def live(_: Request) -> Response:
-        """Whether the process can serve at all; independent of load."""
+        """Return whether the process can serve at all; independent of load."""
         return json_response({"live": generator.live}, 200 if generator.live else 503)
 
     async def ready(_: Request) -> Response:
-        """Whether the model is warm: phase, seconds per phase, warmed shapes, self-test."""
+        """Return whether the model is warm: phase, seconds per phase, warmed shapes, self-test."""
         return json_response(readiness(generator), 200 if generator.ready else 503)
 
     async def metrics(_: Request) -> Response:

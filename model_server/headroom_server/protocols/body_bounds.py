@@ -25,7 +25,7 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 class BodyBounds:
-    """What a model's largest request can have."""
+    """Bounds of a model's largest request."""
 
     def __init__(self, signature: Signature, max_items: int) -> None:
         length = signature.lengths[-1] if signature.lengths else 0

@@ -136,7 +136,7 @@ class Models(Catalogue):
 
     @property
     def ledger(self) -> Ledger:
-        """Where invalid requests are counted: with the only model, else without a model."""
+        """Ledger that counts invalid requests: the only model's, else one without a model."""
         served = list(self.all())
         return served[0].runner.ledger if len(served) == 1 else self._unattributed
 

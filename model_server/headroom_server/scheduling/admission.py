@@ -26,7 +26,7 @@ LONGEST_WAIT_S = 20.0
 
 
 class Refusal(StrEnum):
-    """Why a request was not accepted, or was evicted from the queue."""
+    """Reason why a request was not accepted, or was evicted from the queue."""
 
     NOT_READY = "not_ready"
     DRAINING = "draining"

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Fitting(NamedTuple):
-    """How many from the front go, or which are too late; one of the two is all or none."""
+    """Number from the front that fit, or those that are too late; one of the two is all or none."""
 
     front: int
     hopeless: tuple[int, ...] = ()

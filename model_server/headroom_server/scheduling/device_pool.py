@@ -50,7 +50,7 @@ class DevicePool:
 
     @property
     def ended_s(self) -> float:
-        """When the batch that was reported last ended."""
+        """End of the batch that was reported last."""
         return self._ended_s
 
     @property

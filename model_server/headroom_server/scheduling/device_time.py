@@ -43,7 +43,7 @@ class DeviceTime:
 
     @property
     def ended_s(self) -> float:
-        """When the last completed batch ended."""
+        """End of the last completed batch."""
         return self._ended_s
 
     @property

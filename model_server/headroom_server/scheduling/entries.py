@@ -42,7 +42,7 @@ class QueuePosition(NamedTuple, Generic[T]):
 
 
 class CloseReason(StrEnum):
-    """Why a batch was closed."""
+    """Reason why a batch was closed."""
 
     IDLE = "idle"
     """No other request waited."""

@@ -28,7 +28,7 @@ HICCUP_S = 0.002
 
 
 class FinishPrediction:
-    """What batches cost, when devices are free, and what is expected of both.
+    """Predicts the ends of batches from their cost and the times at which devices are free.
 
     The devices are alike: what one is seen to take is expected of all.
     """

@@ -21,7 +21,7 @@ KEPT = 1024
 
 
 class Apart(NamedTuple):
-    """Who shares no batch with others, and how large their batches are."""
+    """Tenants that share no batch with others, and the size of their batches."""
 
     tenants: Collection[str] = ()
     items: int = 1

@@ -68,12 +68,12 @@ class TenantQueue(Generic[T]):
 
     @property
     def tenants(self) -> int:
-        """How many tenants wait."""
+        """Number of tenants that wait."""
         return len(self._waiting)
 
     @property
     def accounts(self) -> int:
-        """How many tenants are remembered."""
+        """Number of remembered tenants."""
         return len(self._accounts)
 
     @property

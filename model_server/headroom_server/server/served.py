@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Served(Protocol):
-    """What is served, as its life is seen from here."""
+    """Interface of a served model, with its lifecycle."""
 
     @property
     def warm(self) -> bool:

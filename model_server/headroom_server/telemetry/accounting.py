@@ -27,7 +27,7 @@ STAGES = ("preprocess", "stage", "execute", "postprocess")
 
 
 class Outcome(StrEnum):
-    """How a received request ended."""
+    """End of a received request."""
 
     OK = "ok"
     REFUSED = "refused"

@@ -152,7 +152,7 @@ class TorchEngine:
 
     @property
     def features(self) -> tuple[TensorSpec, ...]:
-        """What the loaded model computes from a request's inputs; () if it has no features."""
+        """Features that the loaded model computes from a request's inputs; () if it has none."""
         return () if self._featurizer is None else self._featurizer.signature.inputs
 
     def featured(self, work: Work) -> Work:

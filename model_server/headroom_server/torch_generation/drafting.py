@@ -9,7 +9,7 @@ from headroom_server.torch_generation.forward.decoder import Decoder
 
 
 class _Known:
-    """What the draft model's memory holds of one sequence."""
+    """Contents of the draft model's memory for one sequence."""
 
     def __init__(self) -> None:
         self.blocks: list[int] = []

@@ -64,7 +64,7 @@ class TorchExecutor:
 
     @property
     def limits(self) -> GenerationLimits:
-        """What `load` returned."""
+        """Limits that `load` returned."""
         assert self._limits is not None, "load comes first"
         return self._limits
 

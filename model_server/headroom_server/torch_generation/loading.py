@@ -32,7 +32,7 @@ take."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorOptions:
-    """How a model is loaded. None: from the model, or from what this machine has."""
+    """Options of loading a model. None: from the model, or from what this machine has."""
 
     dtype: str | None = None
     int8: bool = False

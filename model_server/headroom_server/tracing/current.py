@@ -26,7 +26,7 @@ class Batch(NamedTuple):
 
 
 class RequestedText(NamedTuple):
-    """What a request for generated text asks for, as far as its span shows."""
+    """Parameters of a request for generated text, as far as its span shows them."""
 
     operation: str
     """`chat` or `text_completion`."""

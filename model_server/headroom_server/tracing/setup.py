@@ -15,7 +15,7 @@ ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 def configured(environment: Mapping[str, str]) -> bool:
-    """Whether there is an endpoint, and neither the SDK nor traces are disabled."""
+    """Return whether there is an endpoint, and neither the SDK nor traces are disabled."""
     off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     exporter = environment.get("OTEL_TRACES_EXPORTER", "otlp").strip().lower()
     return not off and exporter != "none" and any(environment.get(name) for name in ENDPOINTS)

@@ -26,7 +26,7 @@ FINISHES = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
 
 
 class AsyncEngine(Protocol):
-    """What is used of `vllm.v1.engine.async_llm.AsyncLLM`."""
+    """Used part of `vllm.v1.engine.async_llm.AsyncLLM`."""
 
     def generate(
         self, prompt: Any, sampling_params: Any, request_id: str, *, priority: int = 0

@@ -59,7 +59,7 @@ class SharedBound:
 
 
 class Reservation:
-    """What one request holds."""
+    """Share that one request holds."""
 
     __slots__ = ("_client", "_receiving", "_size")
 

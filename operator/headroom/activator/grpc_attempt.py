@@ -20,7 +20,7 @@ _OWN = ("grpc-", "user-agent", ":")
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How one attempt ended."""
+    """End of one attempt."""
 
     code: grpc.StatusCode
     details: str = ""
@@ -31,7 +31,7 @@ class CallEnd:
     """Whether the replica may have started the call."""
 
     def may_go_back(self, stream: ReplayableStream, *, once: bool) -> bool:
-        """Whether another replica may run the call; with `once`, only if none has started it."""
+        """Return whether another replica may run the call; with `once`, if none has started it."""
         if self.answered or not stream.repeatable:
             return False
         return not self.begun or (self.code is grpc.StatusCode.UNAVAILABLE and not once)

@@ -12,7 +12,7 @@ HEAD_BYTES = 64 << 10
 
 
 class RefusalReason(StrEnum):
-    """Why a request is refused; a label of the metrics."""
+    """Reason for the refusal of a request; a label of the metrics."""
 
     TOO_MANY = "TooMany"
     TOO_LARGE = "TooLarge"

@@ -35,7 +35,7 @@ from enum import StrEnum
 
 
 class StatusReason(StrEnum):
-    """Why a condition has its status, an event was posted, or the doctor reports a finding."""
+    """Reason for the status of a condition, for an event, or for a finding of the doctor."""
 
     PENDING = "Pending"
     """Any condition: not evaluated yet."""

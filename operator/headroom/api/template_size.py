@@ -16,7 +16,7 @@ LEFT_OUT: Mapping[str, str] = {"": "more values than are read"}
 
 
 def is_small(template: object) -> bool:
-    """Whether a template has at most this many values; no more are counted."""
+    """Return whether a template has at most this many values; no more are counted."""
     left, inside = MOST_VALUES, [template]
     while inside:
         one = inside.pop()

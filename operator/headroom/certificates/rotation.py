@@ -25,7 +25,7 @@ from headroom.certificates.values import (
 
 
 class Source(Enum):
-    """Where the CA of a place comes from."""
+    """Source of the CA of a place."""
 
     NONE = auto()
     NEW = auto()
@@ -35,7 +35,7 @@ class Source(Enum):
 
 
 class Places(NamedTuple):
-    """What each place of `headroom-ca` must hold."""
+    """Required contents of each place of `headroom-ca`."""
 
     current: Source
     staged: Source
@@ -48,7 +48,7 @@ class Places(NamedTuple):
 
 
 class Work(Enum):
-    """What a holder's Secret needs."""
+    """Required changes of a holder's Secret."""
 
     NOTHING = auto()
     TRUST = auto()

@@ -25,7 +25,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether a request is allowed, else the HTTP status and the next step."""
+    """Verdict on a request: allowed, or the HTTP status and the next step."""
 
     status: int
     message: str = ""

@@ -59,7 +59,7 @@ class ServiceWrites:
 
 
 def _is_settled(gathered: Gathered, written: WriteResult) -> bool:
-    """Whether all replicas exist and are ready, so that there is nothing to wait for."""
+    """Return whether all replicas exist and are ready, so that there is nothing to wait for."""
     observation = gathered.observation
     ready = all(one.state is PodState.READY for one in observation.pods)
     there = len(observation.pods) + observation.unlisted_ready

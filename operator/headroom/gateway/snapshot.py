@@ -42,7 +42,7 @@ class Snapshot:
     """By the name of a listener: the endpoints without which it would answer 503."""
 
     def keeps(self, name: str) -> bool:
-        """Whether a gateway keeps a resource of this name that the snapshot has not."""
+        """Return whether a gateway keeps a resource of this name that the snapshot has not."""
         return (bool(self.kept) and name == key_sets.NAME) or is_kept(name, self.kept)
 
 

@@ -122,6 +122,6 @@ class Route:
 
 
 def is_kept(name: str, kept: Collection[str]) -> bool:
-    """Whether the name of a route, or of a part of it, is of a kept namespace or key."""
+    """Return whether the name of a route, or of a part of it, is of a kept namespace or key."""
     namespace, _, rest = name.partition("/")
     return namespace in kept or f"{namespace}/{rest.partition('/')[0]}" in kept

@@ -54,7 +54,7 @@ class Secrets(Protocol):
 
 
 class Installs(Protocol):
-    """What the operator's own certificate is for."""
+    """Installs the operator's own certificate."""
 
     def install(self, identity: Identity) -> None:
         """Use it; raise ValueError if it cannot be used."""

@@ -21,7 +21,7 @@ FITTED_PERCENTILES = (0.5, 0.9)
 
 
 class CostSource(StrEnum):
-    """Where a cost comes from."""
+    """Source of a cost."""
 
     BATCHES = "the server's batches during the sweep"
     WARM_UP = "the server's timings during warm-up"

@@ -40,7 +40,7 @@ class InfoLabels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMetrics:
-    """Where a server says what `values.tokens.GenerationSample` holds, by the same names."""
+    """Metrics in which a server reports the fields of `values.tokens.GenerationSample`, by name."""
 
     iterations: Quantity = ()
     engine_seconds: Quantity = ()

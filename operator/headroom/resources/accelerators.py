@@ -161,7 +161,7 @@ def _of_container(container: Mapping[str, Any]) -> Counter[str]:
 
 
 def is_extended(resource: str) -> bool:
-    """Whether a resource is a device: extended resources have a domain, kubernetes.io has none."""
+    """Return whether a resource is a device: it has a domain, and not kubernetes.io."""
     domain, slash, _ = resource.partition("/")
     if not slash:
         return False

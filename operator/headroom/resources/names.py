@@ -111,7 +111,7 @@ def owner_reference(service: InferenceService) -> dict[str, Any]:
 def is_owner(
     service: Mapping[str, Any], child: Mapping[str, Any], reference: Mapping[str, Any]
 ) -> bool:
-    """Whether a child's reference names this InferenceService; both are given by their metadata.
+    """Return whether a child's reference names this InferenceService; both by their metadata.
 
     The API server does not check references: group, kind, namespace, name and UID must all agree.
     """

@@ -18,7 +18,7 @@ def condition(manifest: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def is_true(manifest: Mapping[str, Any], kind: str) -> bool:
-    """Whether the object has a condition of a type, and its status is True."""
+    """Return whether the object has a condition of a type, and its status is True."""
     return bool(condition(manifest, kind).get("status") == "True")
 
 

@@ -46,7 +46,7 @@ def in_place(missing: int = 0) -> RollingUpdate:
 
 
 def is_chosen_here(service: InferenceService, manifest: Mapping[str, Any]) -> bool:
-    """Whether the operator chooses: the spec says nothing, and replicas hold accelerators."""
+    """Return whether the operator chooses: no choice in the spec, accelerators in replicas."""
     given = service.spec.rollout
     if service.spec.target_ref is not None:
         return False

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def runs_as(deployment: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
-    """Whether the pods of a Deployment get this object as their ServiceAccount."""
+    """Return whether the pods of a Deployment get this object as their ServiceAccount."""
     pod = deployment["spec"]["template"]["spec"]
     named = pod.get("serviceAccountName") or pod.get("serviceAccount") or "default"
     return account["kind"] == "ServiceAccount" and bool(named == account["metadata"]["name"])

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one service has, and what it would have without other services."""
+    """Accelerators of one service, and those it would have without other services."""
 
     name: str
     priority: int = 0

@@ -30,7 +30,7 @@ WAITS_FOR_ACTIVATOR_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleToZeroInputs:
-    """What is known about a service whose minReplicas is 0 now."""
+    """Known facts about a service whose minReplicas is 0 now."""
 
     idle_timeout_s: float
     idle_s: float | None = None
@@ -46,7 +46,7 @@ class ScaleToZeroInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostRuleInputs:
-    """What the rules act on."""
+    """Inputs of the post-rules."""
 
     capacity_factor: float = 1.0
     """Factor of the token SLO."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class ReplicaCost(Protocol):
-    """What one replica takes."""
+    """Capacity of one replica."""
 
     @property
     def full_batch_rps(self) -> float:
@@ -31,7 +31,7 @@ class ServingModel(Protocol):
 
     @property
     def cost(self) -> ReplicaCost:
-        """What one replica takes."""
+        """Capacity of one replica."""
 
     @property
     def idle_s(self) -> float:

@@ -16,7 +16,7 @@ from headroom.simulator.plant import ServiceSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What an autoscaler can observe in production at this time; never the plant's ground truth."""
+    """Observations that an autoscaler has in production at this time; never the plant's truth."""
 
     now_s: float
     replicas: int

@@ -14,7 +14,7 @@ Users = int | tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
-    """How clients send, how long they wait for an answer, and how many requests may be queued.
+    """Clients: how they send, how long they wait, and how many requests may be queued.
 
     By default every request is sent when it arrives, and once. A latency counts from the moment at
     which a client wants to send, whether or not it can: there is no coordinated omission. Servers

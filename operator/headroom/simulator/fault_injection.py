@@ -18,7 +18,7 @@ from headroom.simulator.scenario import Fault, FaultKind
 
 @dataclass(slots=True, kw_only=True)
 class FaultInjection:
-    """What faults act on; `seed` chooses their victims."""
+    """Targets of faults; `seed` chooses the victims."""
 
     events: EventQueue
     fleet: Fleet

@@ -17,7 +17,7 @@ from headroom.simulator.validation import require
 
 
 class Spread(StrEnum):
-    """How execution times vary around their mean."""
+    """Variation of execution times around their mean."""
 
     LOGNORMAL = "lognormal"
     GAMMA = "gamma"

@@ -30,7 +30,7 @@ def size_at(rate_rps: float, slower: float) -> float:
 def tick_of(
     rate_rps: float, slow_share: float, cv: float, chance: np.random.Generator
 ) -> list[BatchStats]:
-    """What five replicas execute in a tick of which a share is slow: their means over both."""
+    """Return the executions of five replicas in a tick of which a share is slow, as means."""
     executed = []
     variance = math.log1p(cv * cv)
     for replica in "abcde":

@@ -73,7 +73,7 @@ def test_load_that_does_not_rise_has_no_trend(load: Load, seconds: float) -> Non
 
 
 def trends_after_gap(load: Load, gap_s: float, seed: int) -> list[bool]:
-    """Whether the load seems to rise, at each step of two minutes after a gap in the metrics."""
+    """Return whether the load seems to rise, every two minutes after a gap in the metrics."""
     seen, known, found = watched(load, 1920.0 + gap_s, seed=seed), RateHistory(), []
     for time_s, rate_rps in zip(seen.times_s.tolist(), seen.measured_rps.tolist(), strict=True):
         if not 1800.0 < time_s < 1800.0 + gap_s:

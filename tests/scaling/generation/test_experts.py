@@ -25,7 +25,7 @@ def seconds(cost: IterationCost, sequences: float, prompts: float, context: floa
 def learned(
     cost: IterationCost, numbers: np.ndarray, noise: float = 0.01, context_cv: float = 0.2
 ) -> Estimate:
-    """What two-second intervals with these sequences say."""
+    """Return the estimate from two-second intervals with these sequences."""
     random, ledger = np.random.default_rng(1), Ledger()
     for sequences in numbers.tolist():
         prompts = float(random.uniform(0.0, 0.05))
@@ -48,7 +48,7 @@ def learned(
 
 
 def errors(cost: IterationCost, found: Estimate, numbers: tuple[float, ...]) -> list[float]:
-    """How far the iterations of this many sequences are from the true ones, as shares."""
+    """Return the errors of the times of iterations with these numbers of sequences, as shares."""
     guess = found.cost(Ratios())
     pairs = [(seconds(one, n, 0.02, 4500.0) for one in (guess, cost)) for n in numbers]
     return [abs(learned_s / true_s - 1.0) for learned_s, true_s in pairs]

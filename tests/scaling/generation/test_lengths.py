@@ -43,7 +43,7 @@ def counted(
     prompt: float = 1000.0,
     timed: float = math.nan,
 ) -> Increase:
-    """What one pod adds: requests of 1000 and 100 tokens that arrive and end."""
+    """Return the increase of one pod: requests of 1000 and 100 tokens that arrive and end."""
     added = np.full((1, FIRST_BUCKET + GRID.buckets), np.nan)
     added[0, Count.TIMED_PROMPTS] = timed
     added[0, Count.ARRIVALS], added[0, Count.MISSED] = arrivals, 0.0
@@ -190,7 +190,7 @@ WITH_FIRST_TOKENS = Grid(prompt=GRID.prompt, output=GRID.output, first_token=(1.
 
 
 def without_waiting_tokens(arrivals: float, first_tokens: float, computed: float) -> Increase:
-    """What a pod of vLLM adds, which says how many requests wait but not how long they are."""
+    """Return the increase of a vLLM pod, which counts waiting requests but not their lengths."""
     one = counted(arrivals, computed, waiting=math.nan, timed=first_tokens)
     firsts = np.full((1, len(WITH_FIRST_TOKENS.first_token)), first_tokens)
     return replace(one, added=np.concatenate((one.added, firsts), axis=1))

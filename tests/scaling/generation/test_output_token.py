@@ -73,7 +73,7 @@ def test_output_token_tail_of_short_answers_is_within_a_sixth_of_a_simulation(
     iteration_tokens: int | None,
     simulated_s: float,
 ) -> None:
-    """What came during their last iteration is computed after them.
+    """Prompts that come during their last iteration are computed after them.
 
     No iteration is longer than its tokens make it: the last three would take 79, 111 and 827 ms.
     """

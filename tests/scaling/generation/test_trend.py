@@ -46,7 +46,7 @@ def test_first_minutes_of_a_load_that_wanders_seldom_have_a_trend() -> None:
 
 
 def expected_rps(policy: Policy) -> float:
-    """What to add replicas for five minutes after a load began to double as often."""
+    """Return the rate to add replicas for, five minutes after a load began to double as often."""
     forecast, history = Forecast(), watched(doubling(300.0, from_s=0.0), 300.0)
     for now_s, rate_rps in zip(history.times_s, history.measured_rps, strict=True):
         forecast = forecast.observe(policy, float(now_s), float(rate_rps), None, START_S)

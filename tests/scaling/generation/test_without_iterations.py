@@ -36,7 +36,7 @@ def test_decision_before_its_cost_is_known_counts_misses_of_tokens_and_not_of_an
 
 
 def test_decision_without_engine_times_learns_from_the_time_between_tokens() -> None:
-    """What vLLM reports: iterations and times between tokens, no seconds of the engine."""
+    """As vLLM reports: iterations and times between tokens, no seconds of the engine."""
     found = loop(LLAMA_8B, varied_lengths(1000, 300), lambda t: 6.0 + 6.0 * (t % 300 > 150), 2)
     found.see = without("engine_seconds", "sequence_steps")
     decision = found.run(600.0, act=False)

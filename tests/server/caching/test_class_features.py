@@ -134,7 +134,7 @@ class Featured(World):
         )
 
     async def counts(self) -> dict[str, float]:
-        """Where features came from."""
+        """Return the number of features by source."""
         seen = await balanced_metrics(self)
         return {
             name.removeprefix("headroom_feature_cache_"): count

@@ -170,7 +170,7 @@ class World:
         self.failure = message
 
     def ended(self) -> dict[float, str]:
-        """How each request ended, by its number."""
+        """Return the end of each request, by its number."""
         ends: dict[float, str] = {}
         for done in list(self.done):
             for entry in done.sealed.expired:

@@ -46,7 +46,7 @@ def limits() -> Limits:
 
 
 async def answered_by(world: World, count: int) -> Counter[int]:
-    """How many batches each device executes for this many requests, one after the other."""
+    """Return the batches that each device executes for this many requests, one after the other."""
     before = [len(engine.batches) for engine in world.engines]
     for _ in range(count):
         assert (await world.predict([1.0, 2.0])).json() == {"predictions": [3.0]}

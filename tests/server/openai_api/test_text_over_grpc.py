@@ -41,7 +41,7 @@ def finals(found: list[pb.ModelStreamInferResponse]) -> list[bool]:
 
 
 async def until_its_end(stream: Any) -> tuple[list[pb.ModelStreamInferResponse], Code]:
-    """What a stream still has, and its code."""
+    """Return the rest of a stream, and its code."""
     found = []
     try:
         while (one := await stream.read()) is not aio.EOF:

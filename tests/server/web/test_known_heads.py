@@ -66,7 +66,7 @@ def test_cached_heads_are_bounded_and_new_ones_still_learned() -> None:
 
 
 class Said:
-    """What the parser made of some bytes."""
+    """Result of the parser for some bytes."""
 
     def __init__(self, data: bytes) -> None:
         self.headers: dict[bytes, bytes] = {}

@@ -147,7 +147,7 @@ class Rough:
     async def _one(
         self, kind: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Whether the connection can be used again."""
+        """Return whether the connection can be used again."""
         bodies = {"malformed": ROW[:-2], "oversized": b" " * (MAX_BODY_BYTES + 1)}
         status = {"malformed": b"400", "oversized": b"413"}.get(kind, b"200")
         writer.write(post(bodies.get(kind, ROW)))

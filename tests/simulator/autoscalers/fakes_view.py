@@ -52,7 +52,7 @@ def truth(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What one pod lives through, constant for a while."""
+    """Load of one pod, constant for a while."""
 
     rps: float = 0.0
     """Arrivals, and answers of 0.2 s each."""
@@ -61,7 +61,7 @@ class Flow:
     waiting: float = 0.0
 
     def over(self, seconds: float) -> NDArray[np.float64]:
-        """What the counters gain."""
+        """Return the increase of the counters."""
         gain = np.zeros(COLUMNS + len(BOUNDS_S))
         gain[Column.ARRIVALS] = gain[Column.ANSWERED] = self.rps * seconds
         gain[Column.BUSY_S] = self.busy * seconds
@@ -135,7 +135,7 @@ class World:
         return tuple(uid for uid, state in self.states.items() if state is PodState.READY)
 
     def view(self) -> View:
-        """What the peer sees now."""
+        """Return the present view of the peer."""
         pods = tuple(Pod(uid=uid, state=state, created_s=0.0) for uid, state in self.states.items())
         return View(
             now_s=self.now_s,

@@ -151,7 +151,7 @@ def test_aibrix_skips_failed_scrapes_and_holds_without_any() -> None:
 
 
 def aiad(ratio: float, seconds: int, flow: Flow, *, lost: bool = False) -> list[int]:
-    """What it asks for every 10 s, always starting from 3."""
+    """Return the requested replicas every 10 s, always starting from 3."""
     peer, world = Aiad(truth=truth(latency_ratio=ratio)), World.of(3)
     world.run(30, flow, every_s=5)
     asked = []

@@ -61,7 +61,7 @@ class LoopEngine:
 
     @property
     def limits(self) -> GenerationLimits:
-        """What the loaded model admits; known once it is warm."""
+        """Limits of the loaded model; known once it is warm."""
         return self._ready().limits
 
     @property
@@ -71,7 +71,7 @@ class LoopEngine:
 
     @property
     def executing_since_s(self) -> float | None:
-        """When the current iteration began; None: none is executed."""
+        """Begin of the current iteration; None: none is executed."""
         return self._shared.executing_since_s
 
     def start(self, post: Callable[..., object], listener: EngineListener) -> None:

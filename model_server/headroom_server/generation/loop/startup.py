@@ -25,7 +25,7 @@ SELF_TEST_TOKENS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUpLimits:
-    """What must happen before the server is ready, and the time limit."""
+    """Steps before the server is ready, and the time limit."""
 
     max_latency_s: float = 1.0
     timeout_s: float = 600.0

@@ -11,7 +11,7 @@ GRAM = 3
 
 
 class LookupIndex:
-    """Where each run of `GRAM` tokens of one sequence was last followed by another token."""
+    """Last position of each run of `GRAM` tokens that another token followed, in one sequence."""
 
     __slots__ = ("_following", "_seen")
 

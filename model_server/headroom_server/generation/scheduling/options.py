@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class SchedulingOptions(NamedTuple):
-    """How a model's requests are scheduled."""
+    """Options of the scheduling of a model's requests."""
 
     max_waiting_requests: int = 1024
     """Waiting requests of all tenants and classes; a tenant waits with at most as many as are

@@ -90,7 +90,7 @@ class Scheduler:
 
     @property
     def expires_s(self) -> float:
-        """When `expire` has something to do next; infinity: no deadline waits."""
+        """Time at which `expire` next has something to do; infinity: no deadline waits."""
         return self._intake.expires_s
 
     def drain(self) -> None:

@@ -10,7 +10,7 @@ from headroom_server.generation.values import GenerationRequest
 
 
 class Phase(Enum):
-    """Where an accepted request is."""
+    """Phase of an accepted request."""
 
     WAITING = auto()
     PREFILL = auto()

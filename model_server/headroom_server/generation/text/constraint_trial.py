@@ -16,7 +16,7 @@ PROCESS = "headroom_server.generation.text.constraint_process"
 
 
 class TrialBounds(NamedTuple):
-    """What compiling one constraint may take."""
+    """Bounds on the compilation of one constraint."""
 
     cpu_s: float
     memory_bytes: int

@@ -38,7 +38,7 @@ class Grammars(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelText:
-    """How one model reads and writes."""
+    """Encoding and decoding of one model's text."""
 
     tokenizer: Tokenizer
     chat: ChatFormat | None = None

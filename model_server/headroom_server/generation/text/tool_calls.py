@@ -24,7 +24,7 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 
 
 class ToolStyle(StrEnum):
-    """How a model writes calls."""
+    """Style in which a model writes calls."""
 
     TAGGED = "tagged"
     JSON = "json"

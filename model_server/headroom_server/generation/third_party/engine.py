@@ -58,7 +58,7 @@ class ThirdPartyEngine:
 
     @property
     def limits(self) -> GenerationLimits:
-        """What the loaded model admits; known once it is warm."""
+        """Limits of the loaded model; known once it is warm."""
         return self._ready().gate.limits
 
     @property
@@ -69,7 +69,7 @@ class ThirdPartyEngine:
 
     @property
     def executing_since_s(self) -> float | None:
-        """When the engine last did something, while it has something to do."""
+        """Time of the engine's last progress, while it has something to do."""
         locked = self._shared.locked
         return None if locked is None else locked.progress_s
 

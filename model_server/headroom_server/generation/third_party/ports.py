@@ -14,7 +14,7 @@ from headroom_server.generation.values import (
 
 
 class Step(NamedTuple):
-    """What the engine reports of one iteration; None: it does not say."""
+    """Report of the engine on one iteration; None: it reports nothing."""
 
     prompt_tokens: int = 0
     """Tokens of prompts that were computed."""

@@ -18,7 +18,7 @@ _NONE: deque[tuple[int, SampledToken]] = deque(maxlen=0)
 
 
 class Piece(NamedTuple):
-    """What may be sent after a delivery."""
+    """Text that may be sent after a delivery."""
 
     text: str
     tokens: Sequence[SampledToken] = ()

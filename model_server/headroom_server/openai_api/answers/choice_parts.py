@@ -39,7 +39,7 @@ class StopChoice(Protocol):
 
 
 class AnswerContext(NamedTuple):
-    """What all choices of a request share."""
+    """Context that all choices of a request share."""
 
     call: CompletionCall | ChatCall
     text: ModelText

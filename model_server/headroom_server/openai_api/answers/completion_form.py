@@ -60,7 +60,7 @@ class CompletionForm(JsonForm):
 
 
 class _ReportedText:
-    """Where the tokens of a choice begin in its text, over all events of a stream."""
+    """Positions of a choice's tokens in its text, over all events of a stream."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._detokenizer = tokenizer.detokenizer()

@@ -20,7 +20,7 @@ LEAST_LOGPROB = -9999.0
 
 
 class AnswerIdentity(NamedTuple):
-    """What all parts of an answer repeat."""
+    """Fields that all parts of an answer repeat."""
 
     id: str
     created: int
@@ -45,7 +45,7 @@ class Usage(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What is sent of one choice."""
+    """Sent part of one choice."""
 
     text: str = ""
     tokens: Sequence[SampledToken] = ()
@@ -90,7 +90,7 @@ class Form(Protocol):
 
 
 class ServerSentEvents:
-    """What the forms that are streamed as server-sent events share."""
+    """Base of the forms that are streamed as server-sent events."""
 
     def failure(self, error: RequestError) -> bytes:
         """Return the event that ends a stream which cannot be completed."""
@@ -98,7 +98,7 @@ class ServerSentEvents:
 
 
 class JsonForm(ServerSentEvents, ABC):
-    """What OpenAI's two endpoints share; a subclass says what a choice looks like."""
+    """Base of OpenAI's two endpoints; a subclass defines the form of a choice."""
 
     ending = DONE
     kind: str

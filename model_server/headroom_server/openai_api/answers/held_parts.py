@@ -31,7 +31,7 @@ class HeldParts:
         """Their memory in bytes."""
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether there are any."""
         return any(self._held)
 
     def add(self, index: int, part: Part) -> int:

@@ -50,7 +50,7 @@ PromptInput = str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """How the answers to one request are generated and reported."""
+    """Parameters by which the answers to one request are generated and reported."""
 
     sampling: Sampling
     n: int = 1

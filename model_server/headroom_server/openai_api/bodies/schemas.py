@@ -56,7 +56,7 @@ class MessageFields(Fields):
 
 
 class StreamOptions(Fields):
-    """What a stream reports."""
+    """Reports of a stream."""
 
     include_usage: bool = False
     continuous_usage_stats: bool = False
@@ -105,7 +105,7 @@ class StructuredOutputs(Fields):
 
 
 class SamplingFields(Fields):
-    """What both endpoints share."""
+    """Fields that both endpoints share."""
 
     model: Name
     n: int | None = Field(None, ge=1, le=MAX_CHOICES)

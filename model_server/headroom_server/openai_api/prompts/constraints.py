@@ -28,7 +28,7 @@ class Compiled(NamedTuple):
 
 
 def constrained(call: Call) -> bool:
-    """Whether the answer has a form: compiling that takes milliseconds."""
+    """Return whether the answer has a form: compiling that takes milliseconds."""
     tools = call.tools if isinstance(call, ChatCall) else None
     return call.choices.constraint is not None or (
         tools is not None and (tools.required or tools.forced is not None)

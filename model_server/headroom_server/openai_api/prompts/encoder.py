@@ -65,7 +65,7 @@ class PromptEncoder:
         """Whether a short prompt took long; from then on, all are encoded on the thread."""
 
     def takes_long(self, call: Call) -> bool:
-        """Whether encoding takes longer than the event loop has for a call, however short it is."""
+        """Return whether encoding takes longer than the event loop has for any call."""
         return self._prompt_takes_long(call) or constrained(call)
 
     def _prompt_takes_long(self, call: Call) -> bool:

@@ -96,7 +96,7 @@ def _described(tools: ToolUse | None) -> Sequence[Mapping[str, Any]] | None:
 
 
 def renders_long(call: Call) -> bool:
-    """Whether rendering takes longer than the event loop has for a request, however short it is.
+    """Return whether rendering takes longer than the event loop has for any request.
 
     A chat template takes 35 us for each message, which is 30 bytes of a body where it is empty.
     """

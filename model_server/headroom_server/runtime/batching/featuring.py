@@ -31,14 +31,14 @@ class Featurizing(Protocol):
 
     @property
     def features(self) -> tuple[TensorSpec, ...]:
-        """What is computed from a request's inputs."""
+        """Features that are computed from a request's inputs."""
 
     def featured(self, work: Work) -> Work:
         """Return the request with its features in place of its inputs; may raise anything."""
 
 
 class FeatureSource(NamedTuple):
-    """What computes a model's features, and what keeps them."""
+    """Engine that computes a model's features, and the cache that keeps them."""
 
     model: Featurizing
     cache: Cache

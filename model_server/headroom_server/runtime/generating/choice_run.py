@@ -48,7 +48,7 @@ class Request(Protocol):
         ...
 
     def runs(self, key: int) -> bool:
-        """Whether a choice has not ended."""
+        """Return whether a choice has not ended."""
         ...
 
     def ended(self, key: int, outcome: Outcome) -> None:

@@ -41,7 +41,7 @@ class GeneratorOptions:
 
 
 class GenerationRequests(ModelLife, ABC):
-    """What a model's clients reach, behind which an engine computes."""
+    """Entry for a model's clients, behind which an engine computes."""
 
     def __init__(
         self,

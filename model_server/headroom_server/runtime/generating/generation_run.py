@@ -113,7 +113,7 @@ class GenerationRun:
         return self._over
 
     def runs(self, key: int) -> bool:
-        """Whether a choice has not ended."""
+        """Return whether a choice has not ended."""
         return key in self._choices
 
     def stop(self, key: int) -> None:

@@ -117,7 +117,7 @@ class Generator(GenerationRequests):
 
     @property
     def limits(self) -> GenerationLimits:
-        """What the loaded model admits.
+        """Limits of the loaded model.
 
         Raises:
             RefusedError: it is not loaded yet.

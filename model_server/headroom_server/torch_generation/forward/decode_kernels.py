@@ -35,7 +35,7 @@ class Recorded(NamedTuple):
 
 
 class Kernels(NamedTuple):
-    """What a device offers for decodes of static sizes."""
+    """Kernels of a device for decodes of static sizes."""
 
     flex: Flex
     record: Callable[[Callable[[], torch.Tensor]], Recorded]

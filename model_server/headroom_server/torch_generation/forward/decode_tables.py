@@ -20,7 +20,7 @@ QUERY_BLOCK = 128
 
 
 class TableSizes(NamedTuple):
-    """What is the same in all steps of a decoder."""
+    """Sizes that are the same in all steps of a decoder."""
 
     block_tokens: int
     blocks: int
@@ -34,7 +34,7 @@ class TableSizes(NamedTuple):
 
 
 class DecodeTables(NamedTuple):
-    """Where the rows of a step read and write."""
+    """Places that the rows of a step read and write."""
 
     sizes: TableSizes
     tokens: torch.Tensor
@@ -49,7 +49,7 @@ class DecodeTables(NamedTuple):
 
     @property
     def slots(self) -> torch.Tensor:
-        """Where the keys and values of each row are written."""
+        """Places to which the keys and values of each row are written."""
         size, places = self.sizes.block_tokens, self.places
         blocks = self.tables.gather(1, (places // size).unsqueeze(1)).squeeze(1)
         return blocks * size + places % size

@@ -24,7 +24,7 @@ class Attend(Protocol):
 
 
 class Computed(NamedTuple):
-    """What a forward pass gives."""
+    """Results of a forward pass."""
 
     logits: torch.Tensor
     finite: torch.Tensor

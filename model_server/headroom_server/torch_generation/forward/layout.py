@@ -17,7 +17,7 @@ TOGETHER_TOKENS = 16
 
 
 class GroupBounds(NamedTuple):
-    """Which decodes are computed together."""
+    """Bounds on the decodes that are computed together."""
 
     tokens: int
     """Most padded tokens of context gathered at once: it bounds memory."""
@@ -100,7 +100,7 @@ def lay_out(chunks: Sequence[Chunk], block_tokens: int, bounds: GroupBounds) -> 
 
 
 def _joins(members: list[Chunk], chunk: Chunk, block_tokens: int, bounds: GroupBounds) -> bool:
-    """Whether a chunk, whose context is the longest so far, is computed with the others."""
+    """Return whether a chunk, whose context is the longest so far, is computed with the others."""
     count = len(chunk.tokens)
     if count > TOGETHER_TOKENS or len(members[0].tokens) != count:
         return False

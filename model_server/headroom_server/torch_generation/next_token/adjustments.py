@@ -12,7 +12,7 @@ from headroom_server.generation.values import GenerationRequest, SequenceView
 
 
 def adjusts(request: GenerationRequest) -> bool:
-    """Whether a request changes its logits at all."""
+    """Return whether a request changes its logits at all."""
     sampling = request.sampling
     return bool(
         sampling.logit_bias
@@ -23,7 +23,7 @@ def adjusts(request: GenerationRequest) -> bool:
 
 
 class Seen:
-    """Which tokens a sequence has, where its logits are. It grows by what is new."""
+    """Tokens that a sequence has, on the device of its logits. It grows by new ones."""
 
     def __init__(self, prompt_tokens: int, row: torch.Tensor) -> None:
         self.anywhere = torch.zeros(len(row), dtype=torch.bool, device=row.device)
@@ -58,7 +58,7 @@ class Bias(NamedTuple):
 
 
 class KeptAdjustments:
-    """What adjusting needs of each request, kept between iterations.
+    """State of each request's adjustments, kept between iterations.
 
     Looking at all tokens of a context of 32 000 takes 8 ms, for which all other sequences wait.
     """

@@ -14,7 +14,7 @@ from headroom_server.generation.values import Alternative
 
 
 class ReportedRow(NamedTuple):
-    """What one row of logits reports."""
+    """Reported values of one row of logits."""
 
     logprob: float
     """The chosen token's."""

@@ -49,7 +49,7 @@ class _Closed(BaseModel):
 
 
 class IndexRequest(_Closed):
-    """Which models to list."""
+    """Selection of the models to list."""
 
     ready: bool = Field(False, description="List only models that take requests.")
 

@@ -69,7 +69,7 @@ def _health(app: FastAPI, models: Models) -> None:
 
     @_get(app, "/v2/health/live", "health", responses=unready)
     async def live(_: Request) -> Response:
-        """Whether the process can serve at all; independent of load."""
+        """Return whether the process can serve at all; independent of load."""
         return json_response({"live": models.live}, 200 if models.live else 503)
 
     @_get(app, "/v2/health/ready", "health", responses=unready)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class RequestTransport:
-    """What a request of uvicorn uses of a transport."""
+    """Part of a transport that a request of uvicorn uses."""
 
     __slots__ = ("close", "is_closing", "write")
 

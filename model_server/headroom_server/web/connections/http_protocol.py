@@ -177,7 +177,7 @@ class BoundedProtocol(RefusingProtocol):
         return True
 
     def _may_write(self) -> bool:
-        """Whether a response could be written now: none is due before it, the client reads."""
+        """Return whether a response could be written now: it is the next, and the client reads."""
         before = self.cycle
         return (before is None or before.response_complete) and not self.flow.write_paused
 

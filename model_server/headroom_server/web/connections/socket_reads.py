@@ -11,7 +11,7 @@ from headroom_server.web.connections.read_turns import SMALL_READ_BYTES, ReadTur
 
 
 class Receiver(Protocol):
-    """What gets the reads: an `asyncio.Protocol` that can pause its transport."""
+    """Receiver of the reads: an `asyncio.Protocol` that can pause its transport."""
 
     @property
     def read_paused(self) -> bool:

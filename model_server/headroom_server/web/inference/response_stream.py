@@ -20,7 +20,7 @@ SOCKET_BYTES = 64 * 1024
 
 
 class ResponseStream(Protocol):
-    """What the writer of a stream needs of its response."""
+    """Part of a response that the writer of its stream needs."""
 
     on_writable: Callable[[], None]
     """Called when `paused` has become false."""

@@ -33,7 +33,7 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is kept of a page."""
+    """Kept part of a page."""
 
     objects: list[Manifest]
     read: int

@@ -61,7 +61,7 @@ def _certificate(request: web.Request) -> Mapping[str, Any] | None:
 
 
 def is_same_address(address: str, peer: str) -> bool:
-    """Whether both are one IP address; a socket for both families shows ::ffff:10.0.0.1."""
+    """Return whether both are one IP address; a socket for both families shows ::ffff:10.0.0.1."""
     try:
         reported, seen = ipaddress.ip_address(address), ipaddress.ip_address(peer)
     except ValueError:

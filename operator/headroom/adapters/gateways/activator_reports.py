@@ -12,7 +12,7 @@ FORGOTTEN_AFTER_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedChanges:
-    """What a report says that the one before it did not."""
+    """Difference of a report from the one before it."""
 
     changed: bool
     """Its ports, its leaving, or its held requests."""

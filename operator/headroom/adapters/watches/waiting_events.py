@@ -39,7 +39,7 @@ AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchShares:
-    """What all watches of a process share between namespaces."""
+    """Shares of namespaces in the bounds of all watches of a process."""
 
     loop: EventLoopShares = field(default_factory=EventLoopShares)
     waiting: FairShare = field(default_factory=lambda: FairShare(WAITING_BYTES))

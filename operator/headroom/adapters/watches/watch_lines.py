@@ -21,7 +21,7 @@ _HEAD = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What an event says first."""
+    """First fields of an event."""
 
     kind: str
     name: str
@@ -34,7 +34,7 @@ class Head:
         return {"name": self.name, "namespace": self.namespace, "uid": self.uid}
 
     def is_before(self, version: int) -> bool:
-        """Whether it is of an older state of the object than that of this version."""
+        """Return whether it is of an older state of the object than that of this version."""
         return version_of(self.resource_version) < version
 
 

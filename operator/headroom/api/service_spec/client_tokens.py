@@ -66,7 +66,7 @@ _SIZES = {"P-256": (32,), "P-384": (48,), "P-521": (66,), "Ed25519": (32,)}
 
 
 def _is_usable(key: dict[str, Any]) -> bool:
-    """Whether gateways verify with the key: they ignore others, and refuse a set without one."""
+    """Return whether gateways verify with the key; a set without such a key is refused."""
     kind = key["kty"]
     curve = None if kind == "RSA" else str(key.get("crv", "P-256"))
     algorithms = _ALGORITHMS.get((kind, curve), ())

@@ -25,7 +25,7 @@ SERVICE_PORT = 80
 
 
 class Routing(Value):
-    """How requests reach the replicas. Changes take effect within seconds."""
+    """Path of requests to the replicas. Changes take effect within seconds."""
 
     mode: Literal["Service", "Gateway"] = "Service"
     """Service: a ClusterIP Service balances connections. Gateway: a gateway sends each request to

@@ -14,7 +14,7 @@ SOURCE_NAME = DNS_LABEL.pattern
 
 
 class Telemetry(Value):
-    """Where the operator reads the metrics of the pods."""
+    """Source of the pods' metrics."""
 
     source: Literal["Pods", "Prometheus"] = "Pods"
     """Pods: the operator scrapes them. Prometheus: it queries a Prometheus from its settings."""

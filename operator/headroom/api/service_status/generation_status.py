@@ -38,7 +38,7 @@ class TokenPromiseStatus(Value):
 
 
 class GenerationStatus(Value):
-    """What a service that generates tokens was sized by. Unknown values are omitted."""
+    """Figures from which the replicas of a generating service follow. Unknown values are omitted."""
 
     sized_by: Word
     """Model: the cost of an iteration is known. Measurement: it is not, and a capacity factor
@@ -72,7 +72,7 @@ class GenerationStatus(Value):
 
     @property
     def sentence(self) -> str:
-        """What binds, as text; empty while it is not known."""
+        """Sentence about the resource that binds; empty while it is not known."""
         parts = []
         if self.binding is not None and self.capacity_per_replica is not None:
             whose = f" of class {self.binding_class}" if self.binding_class else ""

@@ -64,7 +64,7 @@ class ConnectionOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingOptions:
-    """How many requests are held, and for how long."""
+    """Bounds on held requests: their number and their time."""
 
     requests: Annotated[int, typer.Option(min=1, help="Maximum number of held requests.")] = 4096
     requests_per_service: Annotated[

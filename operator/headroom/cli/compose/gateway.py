@@ -33,7 +33,7 @@ AUDIENCE = "headroom-operator"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateways:
-    """What an operator with gateways has in addition."""
+    """Additional parts of an operator with gateways."""
 
     choice: GatewayChoice
     router: Router

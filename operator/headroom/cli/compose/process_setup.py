@@ -38,7 +38,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 class _OneLine(logging.Formatter):
-    """What tenants write is quoted by messages and errors: it may not begin a line of the log."""
+    """Keeps each message on one line: tenants' text, which it quotes, must not begin one."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the library
         """Return the line of a message; a traceback follows it."""

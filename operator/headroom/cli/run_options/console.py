@@ -14,7 +14,7 @@ CONSOLE_PORT = 8081
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleChoice:
-    """Where the console listens."""
+    """Address of the console."""
 
     address: str = CONSOLE_ADDRESS
     port: int = CONSOLE_PORT

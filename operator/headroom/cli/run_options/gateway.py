@@ -14,7 +14,7 @@ ACTIVATOR_PORT = 18001
 
 
 class CertificateIssuer(StrEnum):
-    """Who issues the certificates of operator, gateways and activators."""
+    """Issuer of the certificates of operator, gateways and activators."""
 
     OPERATOR = "operator"
     SECRET = "secret"  # noqa: S105  (the operator only reads the Secret)
@@ -22,7 +22,7 @@ class CertificateIssuer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GatewayChoice:
-    """Where the gateways are, and the ports that gateways and activators connect to."""
+    """Namespace of the gateways, and the ports that gateways and activators connect to."""
 
     namespace: str
     port: int = XDS_PORT

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOptions:
-    """What the operator does to pods and their templates."""
+    """Permitted changes of pods and their templates."""
 
     mark_pods: Annotated[
         bool,

@@ -14,7 +14,7 @@ from headroom.cli.log_level import LogLevel, LogLevelOption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """What is evaluated and how often, the port of the probes, and the log level."""
+    """Namespaces and period of evaluations, the port of the probes, and the log level."""
 
     namespace: Annotated[
         list[str] | None,

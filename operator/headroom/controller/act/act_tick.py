@@ -118,7 +118,7 @@ class Writes:
         return WriteResult(replicas=self.gathered.observation.current)
 
     def _may_wait(self) -> bool:
-        """Whether children that this process has not read yet can wait: there are many services.
+        """Return whether unread children can wait because there are many services.
 
         Only if an earlier process found all in order for this spec, and nothing is to be scaled.
         """

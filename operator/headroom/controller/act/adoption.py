@@ -24,7 +24,7 @@ class ForeignObject(Rejected):
 
 
 def is_orphan(live: Mapping[str, Any], service: InferenceService) -> bool:
-    """Whether an operator applied the object for a service of this name, and nothing owns it now.
+    """Return whether an operator applied the object for this name and nothing owns it now.
 
     Labels alone can be copied; the API server keeps who applied fields.
     """

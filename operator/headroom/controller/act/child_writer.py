@@ -72,7 +72,7 @@ class ChildWriter:
         return live
 
     def is_undone(self, manifest: Manifest, live: Manifest) -> bool:
-        """Whether another client changed what was applied from this manifest."""
+        """Return whether another client changed what was applied from this manifest."""
         applied = self._applied.get(_name(manifest))
         return (
             applied is not None
@@ -81,7 +81,7 @@ class ChildWriter:
         )
 
     def changes_template(self, manifest: Manifest, live: Manifest) -> bool:
-        """Whether an apply would change the pod template, as far as the manifest shows."""
+        """Return whether an apply would change the pod template, as far as the manifest shows."""
         desired, applied = manifest["spec"]["template"], self._applied.get(_name(manifest))
         if applied is not None:
             return bool(applied.manifest["spec"]["template"] != desired)

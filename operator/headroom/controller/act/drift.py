@@ -37,7 +37,7 @@ class Applied:
         )
 
     def matches(self, manifest: _Object, live: _Object) -> bool:
-        """Whether the manifest is the same, and the live object shows its fields as it did then."""
+        """Return whether the manifest is the same, and the live object still shows its fields."""
         if manifest is not self.manifest and manifest != self.manifest:
             return False
         if live["metadata"]["resourceVersion"] == self.resource_version:

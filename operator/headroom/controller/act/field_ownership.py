@@ -19,13 +19,13 @@ _REPLICAS: _Fields = {"f:spec": {"f:replicas": {}}}
 
 
 def is_controlled_by(manifest: Mapping[str, Any], uid: str) -> bool:
-    """Whether the service controls the object; another owner's may have the same name."""
+    """Return whether the service controls the object; another owner's may have the same name."""
     owners = manifest["metadata"].get("ownerReferences") or ()
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
 
 def is_applied_by_us(manifest: Mapping[str, Any]) -> bool:
-    """Whether an operator created or applied the object, this one or an earlier one.
+    """Return whether an operator created or applied the object, this one or an earlier one.
 
     What it created is handed over at a later tick where another client wrote in between, as the
     controller of PodDisruptionBudgets does at once.

@@ -85,5 +85,5 @@ def _checked(
 
 
 def _passes(error: ClusterError) -> bool:
-    """Whether it says nothing about the child: another writer was faster, or all have to wait."""
+    """Return whether it says nothing about the child: another writer was faster, or all wait."""
     return isinstance(error, Conflict) or asks_to_wait(error)

@@ -11,7 +11,7 @@ With many services the other children are tried less often, as they are checked 
 
 
 def asks_to_wait(error: ClusterError) -> bool:
-    """Whether the API server has asked all of the operator's requests to wait."""
+    """Return whether the API server has asked all of the operator's requests to wait."""
     return isinstance(error, Unavailable) and error.retry_after_s > 0.0
 
 

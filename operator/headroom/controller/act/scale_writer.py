@@ -18,7 +18,7 @@ from headroom.resources.names import SCALER_FIELD_MANAGER
 
 
 def may_scale(service: InferenceService, gathered: Gathered) -> bool:
-    """Whether there is a workload whose replicas the operator may write."""
+    """Return whether there is a workload whose replicas the operator may write."""
     deployment = gathered.deployment
     if deployment is None or deployment["metadata"].get("deletionTimestamp"):
         return False

@@ -54,13 +54,13 @@ class ChildrenCheck:
     """When one of them was rejected first, if one still is."""
 
     def is_current(self, children: tuple[Manifest, ...], now_s: float) -> bool:
-        """Whether the check still counts for these children, which must be the same tuple."""
+        """Return whether the check still counts for these children, which are the same tuple."""
         return children is self.children and self.at_s <= now_s < self.next_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploymentChanges:
-    """What an apply changed in the Deployment."""
+    """Changes that an apply made in the Deployment."""
 
     adopted: bool = False
     """Whether it was an orphan of an earlier service with this name."""
@@ -109,6 +109,6 @@ class ActState:
     """No pod is marked before this time, because it was forbidden."""
 
     def can_scale(self, now_s: float) -> bool:
-        """Whether replicas are expected to be accepted; after a while it is tried again."""
+        """Return whether replicas are expected to be accepted; after a while it is tried again."""
         failed_s = self.scale_failed_s
         return failed_s is None or not 0.0 <= now_s - failed_s < SCALED_AGAIN_AFTER_S

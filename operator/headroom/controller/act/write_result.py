@@ -9,7 +9,7 @@ from headroom.controller.act.state import DeploymentChanges
 
 
 class Step(StrEnum):
-    """Which write was rejected."""
+    """Write that was rejected."""
 
     VALIDATE = "validate"
     CHILDREN = "children"
@@ -18,7 +18,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """What was written."""
+    """Result of the writes of a tick."""
 
     replicas: int
     """What the workload requests now."""

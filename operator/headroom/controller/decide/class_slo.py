@@ -32,7 +32,7 @@ _Key = tuple[str, Binding | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassSLO:
-    """What is remembered of the classes from tick to tick."""
+    """State of the classes from tick to tick."""
 
     windows: Mapping[_Key, TokenWindow] = field(default_factory=dict)
     """By class and promise; of None, the requests that were not answered."""

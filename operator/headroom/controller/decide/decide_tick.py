@@ -29,7 +29,7 @@ MISSED_TICKS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceState:
-    """What the decisions about one service remember from tick to tick."""
+    """State of the decisions about one service from tick to tick."""
 
     state: State
     tokens: TokenSLOController = NO_TOKEN_SLO
@@ -46,7 +46,7 @@ class ServiceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionInputs:
-    """What one tick knows about a service."""
+    """Known facts of one tick about a service."""
 
     service: InferenceService
     policy: Policy

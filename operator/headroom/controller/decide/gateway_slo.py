@@ -42,7 +42,7 @@ FINE_STEPS, COARSE_STEPS = 15, 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewaySLI:
-    """What is remembered from tick to tick of one service; a value."""
+    """Latency and misses as gateways counted them, from tick to tick of one service; a value."""
 
     watched: bool = False
     """Whether its requests come through gateways that are read."""

@@ -8,7 +8,7 @@ from headroom.scaling import Decision, State
 
 
 def would_scale(service: InferenceService, decision: Decision) -> bool:
-    """Whether the decision, where nothing blocks it, adds or removes a replica or evicts a pod."""
+    """Return whether the decision, if not blocked, adds, removes or evicts a replica."""
     if decision.replacement is not None and decision.replacement.deletes:
         return True
     return service.spec.scaling.mode != "Recommend" and decision.replicas != decision.current

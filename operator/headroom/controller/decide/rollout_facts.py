@@ -18,7 +18,7 @@ from headroom.scaling.values.observation import Pod, PodState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutFacts:
-    """What is known of a Deployment whose rolling update is the operator's choice."""
+    """Known facts of a Deployment whose rolling update is the operator's choice."""
 
     now_s: float
     live: RollingUpdate
@@ -56,7 +56,7 @@ class RolloutFacts:
 
     @property
     def missing(self) -> int:
-        """How many of the requested replicas have no node."""
+        """Number of requested replicas that have no node."""
         placed = sum(pod.scheduled_s is not None for pod in self.pods)
         return max(0, self.requested - placed)
 

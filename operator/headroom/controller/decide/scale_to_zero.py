@@ -20,7 +20,7 @@ ACTIVATOR_WINDOW_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleTracker:
-    """What is remembered between ticks; lost with the process, which restarts the wait."""
+    """State between ticks; lost with the process, which restarts the wait."""
 
     since_s: float | None = None
     """Since when no request has come, without a gap in the metrics; None while requests come."""

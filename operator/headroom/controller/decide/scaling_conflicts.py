@@ -21,7 +21,7 @@ from headroom.controller.scheduling.overwrite_backoff import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingConflict:
-    """Why the decision is not written: another writer scales the workload."""
+    """Reason not to write the decision: another writer scales the workload."""
 
     reason: StatusReason
     message: str
@@ -29,7 +29,7 @@ class ScalingConflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictStatus:
-    """What other writers do to the replicas."""
+    """Effects of other writers on the replicas."""
 
     conflict: ScalingConflict | None = None
     """Why no replicas are written."""

@@ -17,7 +17,7 @@ _Counters = tuple[float | None, float | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRates:
-    """What was generated and computed, tick by tick."""
+    """Generated and computed tokens, tick by tick."""
 
     last: Mapping[str, _Counters] = field(default_factory=dict)
     """Tokens generated and prompt tokens computed at the newest page of each pod."""

@@ -44,7 +44,7 @@ _SHARPEST = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSLOController:
-    """What is remembered of them from tick to tick."""
+    """State of token SLOs from tick to tick."""
 
     windows: Mapping[str, TokenWindow] = field(default_factory=dict)
     measured: tuple[Measured, ...] = ()
@@ -118,7 +118,7 @@ class TokenSLOController:
         return replace(policy, capacity_factor=self.capacity_factor) if self.logarithm else policy
 
     def is_largest(self, policy: Policy) -> bool:
-        """Whether the factor has reached the point where replicas are idle."""
+        """Return whether the factor has reached the point where replicas are idle."""
         return policy.utilization_ceiling <= IDLE * self.capacity_factor * (1 + 1e-9)
 
     def update(self, policy: Policy, decision: Decision) -> TokenSLOController:

@@ -25,7 +25,7 @@ _Counts = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenWindow:
-    """What was counted, tick by tick."""
+    """Counts of a window, tick by tick."""
 
     bounds_s: tuple[float, ...] = ()
     last: Mapping[str, LatencyCounts | None] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class TokenWindow:
 
     @property
     def requests(self) -> float:
-        """How many were counted."""
+        """Number of counted requests."""
         return sum(float(counts[-1]) for _, counts in self.added)
 
     def latest(self, now_s: float) -> _Counts | None:
@@ -68,7 +68,7 @@ class TokenWindow:
 
     @property
     def total(self) -> _Counts | None:
-        """What was counted in the window; None without requests."""
+        """Counts of the window; None without requests."""
         return np.sum([counts for _, counts in self.added], axis=0) if self.added else None
 
     def percentile_s(self, ratio: float) -> float | None:

@@ -24,7 +24,7 @@ from headroom.telemetry.samples.pod_samples import PodSamples
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the cluster and the pods reported.
+    """Reports of the cluster and the pods.
 
     The decision uses the observation, the writes need the rest.
     """

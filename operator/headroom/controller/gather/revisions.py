@@ -36,7 +36,7 @@ class Revisions:
 
 
 def lacks_room(deployment: Manifest, observation: Observation) -> bool:
-    """Whether a rollout that the Deployment controller has seen has a pod that finds no room."""
+    """Return whether a rollout that its controller has seen has a pod that finds no room."""
     status, generation = deployment.get("status") or {}, deployment["metadata"].get("generation")
     if not observation.rolling or status.get("observedGeneration") != generation:
         return False

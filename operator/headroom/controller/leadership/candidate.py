@@ -20,7 +20,7 @@ from headroom.controller.leadership.record import LeaseRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """How long a lease lasts. A crashed leader is replaced after about duration_s + retry_s."""
+    """Times of a lease. A crashed leader is replaced after about duration_s + retry_s."""
 
     duration_s: float = 12.0
     renew_within_s: float = 8.0
@@ -69,7 +69,7 @@ class Candidate:
         return not (self.holds and self.current)
 
     def remaining_s(self, now_s: float) -> float:
-        """How long it may still write; 0 where it does not lead."""
+        """Return the time for which it may still write; 0 where it does not lead."""
         if self.renewed_s is None or now_s < self.renewed_s:
             return 0.0
         return max(0.0, self.renewed_s + self.times.renew_within_s - now_s)
@@ -132,7 +132,7 @@ class Candidate:
         return replace(self, renewed_s=None)
 
     def pause_s(self, now_s: float) -> float:
-        """How long until it should act again."""
+        """Return the time until it should act again."""
         if self.renewed_s is not None:
             if not self.current:
                 return self.times.retry_s / 4.0

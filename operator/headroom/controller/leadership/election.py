@@ -33,7 +33,7 @@ class Term:
         self.number = number
 
     def remaining_s(self) -> float:
-        """How long a write may take from now; 0 when the term is over, or the lease too old."""
+        """Return the longest time of a write from now; 0 if the term is over or the lease old."""
         return self._election.remaining_s(self.number)
 
 
@@ -77,7 +77,7 @@ class Election:
         return self._candidate.seen.holder if self._candidate.seen else ""
 
     def remaining_s(self, term: int) -> float:
-        """How long a write of that term may take."""
+        """Return the longest time of a write of that term."""
         if term != self._candidate.term:
             return 0.0
         return self._candidate.remaining_s(self._clocks.elapsed_s())

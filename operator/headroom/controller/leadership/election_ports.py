@@ -26,7 +26,7 @@ class Observer(Protocol):
 
 
 class Note(Protocol):
-    """What a leader leaves in the Lease for the next one."""
+    """Note of a leader in the Lease for the next one."""
 
     text: str
     """As last read."""

@@ -16,10 +16,10 @@ from headroom.errors import NotLeading
 
 
 class Lease(Protocol):
-    """What a write needs to know of the lease."""
+    """Lease, as far as a write needs it."""
 
     def remaining_s(self) -> float:
-        """How long a write may take from now; 0: none may begin."""
+        """Return the longest time of a write from now; 0: none may begin."""
         ...
 
 

@@ -12,7 +12,7 @@ FIELD_MANAGER = "headroom-lease"
 
 
 class Leases(Protocol):
-    """What the Lease needs of the Kubernetes API."""
+    """Methods of the Kubernetes API for the Lease."""
 
     async def get(self, api_version: str, kind: str, namespace: str, name: str) -> dict[str, Any]:
         """Read one object; raise NotFound where it is not."""

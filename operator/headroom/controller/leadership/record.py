@@ -16,7 +16,7 @@ NOTE = "headroom.dev/accelerators"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """Who holds the lease and for how long after its last change.
+    """Holder of the lease, and its duration after the last change.
 
     Records with equal content are equal; the version distinguishes two writes of it.
     """

@@ -26,7 +26,7 @@ _RECENT = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """What a day had, in UTC."""
+    """Requests and misses of a day, in UTC."""
 
     day: int
     """Days since the epoch."""

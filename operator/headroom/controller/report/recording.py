@@ -24,7 +24,7 @@ MATERIAL_CV = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Described:
-    """What a service's line says."""
+    """Contents of a service's line."""
 
     policy: Policy
     cost: CostModel | None
@@ -41,7 +41,7 @@ class _Described:
 
 @dataclass(slots=True)
 class _Service:
-    """What is known of one service from tick to tick."""
+    """State of one service from tick to tick."""
 
     counter: ArrivalCounter = field(default_factory=ArrivalCounter)
     described: _Described | None = None

@@ -54,14 +54,14 @@ class ReportState:
         return conditions.read(self.status) or conditions.pending(self.generation, self.known_s)
 
     def was_valid(self, generation: int) -> bool:
-        """Whether status says that the API server accepted this generation of the spec."""
+        """Return whether status says that the API server accepted this generation of the spec."""
         one = self._ready(generation)
         if one is None or one.status is ConditionStatus.UNKNOWN:
             return False
         return one.reason != StatusReason.INVALID_SPEC
 
     def was_ready(self, generation: int) -> bool:
-        """Whether status says that this generation of the spec was in order."""
+        """Return whether status says that this generation of the spec was in order."""
         one = self._ready(generation)
         return one is not None and one.status is ConditionStatus.TRUE
 

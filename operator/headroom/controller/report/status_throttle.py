@@ -30,7 +30,7 @@ turn would make ticks later still."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusKey:
-    """What status contains that users act on."""
+    """Parts of the status that users act on."""
 
     urgent: object
     """Written at once when it changes."""
@@ -39,7 +39,7 @@ class StatusKey:
     """Latency, arrival rate, utilization."""
 
     def figures_moved(self, before: StatusKey) -> bool:
-        """Whether a figure moved by more than FIGURES_MOVED, or became known or unknown."""
+        """Return whether a figure moved by more than FIGURES_MOVED, or became known or unknown."""
         if len(self.figures) != len(before.figures):
             return True
         return any(map(_moved, before.figures, self.figures))

@@ -41,7 +41,7 @@ class GatewayProber:
         return []
 
     async def accepts(self, address: str, port: int) -> bool:
-        """Whether a gateway accepts connections for a service, also while it is being removed."""
+        """Return whether a gateway accepts connections for a service, even one being removed."""
         is_open = self._probe.is_open
         return await is_open(address, OPS_PORT) and await is_open(address, port)
 

@@ -16,7 +16,7 @@ RETIRED_AFTER_S = 15.0
 
 
 class ServiceTarget(StrEnum):
-    """Where the Service of a name leads."""
+    """Destination of the Service of a name."""
 
     GATEWAY = "Gateway"
     REPLICAS = "Replicas"
@@ -26,7 +26,7 @@ class ServiceTarget(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What is to be written, in this order."""
+    """Writes to make, in this order."""
 
     slice_first: tuple[str, ...] | None
     """Addresses in the slice, before the Service is written; None: as it is."""

@@ -45,7 +45,7 @@ LEFT_OUT = (
 
 
 class PublishedRoutes(NamedTuple):
-    """What is published now."""
+    """Presently published routes."""
 
     built: Sequence[BuiltRoute]
     late: Collection[str]
@@ -57,7 +57,7 @@ class PublishedRoutes(NamedTuple):
 
     @property
     def routes(self) -> Sequence[Route]:
-        """What is published, without what is built of it."""
+        """Return the published routes, without what is built of them."""
         return [one.route for one in self.built]
 
 
@@ -76,7 +76,7 @@ class _Sized(NamedTuple):
 
 @dataclass(slots=True)
 class _Round:
-    """What was found in one round over all routes."""
+    """Findings of one round over all routes."""
 
     stopped: dict[str, bool] = field(default_factory=dict)
     """Namespaces with no room (True) or no turn for a further service, of which none is built."""
@@ -182,7 +182,7 @@ class PacedRoutes:
             found.stopped[namespace] = is_full
 
     def _may_change(self, known: _Published, now_s: float) -> bool:
-        """Whether a further version of a service may be built now."""
+        """Return whether a further version of a service may be built now."""
         soon = 0.0 <= now_s - known.at_s < APART_S
         return not soon and self._share.fits(known.built.route.namespace, known.size)
 

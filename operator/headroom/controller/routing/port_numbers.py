@@ -33,7 +33,7 @@ def choose(uid: str, taken: Container[int]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What a slice records of its service."""
+    """Record of a service in its slice."""
 
     port: int
     addresses: tuple[str, ...]

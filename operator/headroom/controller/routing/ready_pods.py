@@ -77,7 +77,7 @@ def _group(pod: Manifest) -> _Group:
 
 
 def _is_of(pod: Manifest, deployment: str) -> bool:
-    """Whether it is the Deployment's; any pod may have its label.
+    """Return whether it is the Deployment's; any pod may have its label.
 
     A Deployment names its ReplicaSets after itself and the hash that it puts on their pods.
     """

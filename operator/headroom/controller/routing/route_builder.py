@@ -84,7 +84,7 @@ def endpoints(service: InferenceService, pods: tuple[ReadyPod, ...]) -> list[End
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """What was learned from the service's replicas; None for what is not known yet."""
+    """Figures learned from the service's replicas; None for an unknown one."""
 
     cost: CostModel | None = None
     cold_start_s: float | None = None

@@ -54,13 +54,13 @@ class Routed:
         )
 
     def is_in_use(self, now_s: float) -> bool:
-        """Whether clients are led to a gateway, or were until now."""
+        """Return whether clients are led to a gateway, or were until now."""
         emptied_s = self.emptied_s
         lately = emptied_s is not None and 0.0 <= now_s - emptied_s < RETIRED_AFTER_S
         return bool(self.addresses) or lately
 
     def may_be_written(self, service: InferenceService, now_s: float) -> bool:
-        """Whether its next step may be taken now, on the event loop's clock."""
+        """Return whether its next step may be taken now, on the event loop's clock."""
         refused = self.refused
         if self.writing:
             return False
@@ -173,7 +173,7 @@ class RouteWriter:
             routed.emptied_s = now_s
 
     async def _replicas_known(self, service: InferenceService) -> bool:
-        """Whether the Service's own slices have a ready replica again."""
+        """Return whether the Service's own slices have a ready replica again."""
         slices = await self._cluster.list_all(
             "discovery.k8s.io/v1",
             "EndpointSlice",

@@ -60,7 +60,7 @@ class Router:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Why a service in Gateway mode has no port, by UID."""
+        """Reasons why services in Gateway mode have no port, by UID."""
         return self._table.refused
 
     async def lead(

@@ -22,7 +22,7 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverwriteBackoff(Generic[Written]):
-    """What is known about other writers; an immutable value, replaced at each tick."""
+    """State of the pauses after overwrites; an immutable value, replaced at each tick."""
 
     ours: Written | None = None
     """What the operator wrote and no other client has changed since."""
@@ -64,5 +64,5 @@ class OverwriteBackoff(Generic[Written]):
         return replace(self, ours=value, wrote_s=now_s, by="")
 
     def is_paused(self, now_s: float) -> bool:
-        """Whether nothing may be written now; a clock that goes back ends the pause in time."""
+        """Return whether writes are paused; a clock that goes back ends the pause in time."""
         return 0.0 < self.until_s - now_s <= self.pause_s

@@ -27,7 +27,7 @@ class Due(NamedTuple):
 
 
 class TickPlaces:
-    """Who has places, and who waits for one."""
+    """Owners of places, and those that wait for one."""
 
     def __init__(self, most: int) -> None:
         self._free = most

@@ -166,7 +166,7 @@ class ServiceCache:
 
 
 def _is_of_another_history(listed: Manifest, known: Manifest, restored: bool) -> bool:
-    """Whether a LIST contradicts `known` although it is not older: etcd was restored.
+    """Return whether a LIST contradicts `known` although it is not older: etcd was restored.
 
     Its generations are others as well: an equal one does not mean an equal spec.
     """
@@ -185,7 +185,7 @@ def _intent(service: Manifest) -> tuple[object, object]:
 
 
 def _may_be_news(service: Manifest, known: Manifest) -> bool:
-    """Whether the object is not older than the known one and differs from it."""
+    """Return whether the object is not older than the known one and differs from it."""
     version = service["metadata"].get("resourceVersion", "")
     same = version and version == known["metadata"].get("resourceVersion")
     return not same and _version(service) >= _version(known)

@@ -27,7 +27,7 @@ class _Claim:
 
 
 class TargetOwners:
-    """What each InferenceService scales, by UID."""
+    """Targets of each InferenceService, by UID."""
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[str, _Claim]] = {}

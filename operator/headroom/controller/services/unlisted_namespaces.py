@@ -27,7 +27,7 @@ class UnlistedNamespaces:
     _refused: dict[str, _Refused] = field(default_factory=dict)
 
     def __contains__(self, namespace: object) -> bool:
-        """Whether the last LIST of a namespace failed."""
+        """Return whether the last LIST of a namespace failed."""
         return namespace in self._refused
 
     def why(self) -> Mapping[str, str]:

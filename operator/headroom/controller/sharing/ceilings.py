@@ -31,7 +31,7 @@ _ASK = "the operator's administrator can raise it"
 
 
 class Ceilings:
-    """Who holds how many accelerators, noted at every tick of every service."""
+    """Accelerators by holder, noted at every tick of every service."""
 
     def __init__(
         self, caps: Caps, cache: ServiceCache, note: AcceleratorNote | None = None
@@ -91,7 +91,7 @@ class Ceilings:
         )
 
     def fits_one_more(self, service: InferenceService, workload: Manifest, replicas: int) -> bool:
-        """Whether the operator's limit has room for a replica beyond this many."""
+        """Return whether the operator's limit has room for a replica beyond this many."""
         self._begin()
         count = self._count(per_replica(service, template_of(workload)))
         return self._room(service.uid, count) > replicas

@@ -134,7 +134,7 @@ def seen(
 
 
 def _lacks(pod: Pod, resource: str) -> bool:
-    """Whether the scheduler says that this resource is what the pod lacks: a taint, say, is not."""
+    """Return whether the scheduler says that the pod lacks this resource, not a taint, say."""
     said = rf"Insufficient {re.escape(resource)}(?![-\w]|\.\w)"  # not nvidia.com/gpu.shared
     return pod.state is PodState.UNSCHEDULABLE and re.search(said, pod.detail) is not None
 

@@ -13,7 +13,7 @@ from headroom.scaling.accelerator_allocation import Demand, share
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairNeeds:
-    """What both pools request and need, in replicas, as of their last ticks."""
+    """Requested and needed replicas of both pools, as of their last ticks."""
 
     partner_uid: str
     replicas: int

@@ -45,7 +45,7 @@ class _Shortage:
 
 @dataclass(slots=True)
 class Pool:
-    """What one replica of each service in it could run on. Noted at every tick of each service."""
+    """Services that compete for the same accelerators. Each is noted at every tick of its own."""
 
     _members: dict[str, Member] = field(default_factory=dict)
     _total: int = 0
@@ -165,7 +165,7 @@ class Pool:
         return demand.allocated if grant is None else max(grant.replicas, demand.floor)
 
     def _is_in_vain(self, shortage: _Shortage, overdue: Mapping[str, int], now_s: float) -> bool:
-        """Whether yielded accelerators stay free, because the short service cannot use them."""
+        """Return whether yielded accelerators stay free: the short service cannot use them."""
         in_vain = False
         for uid in overdue:
             member = self._members[uid]

@@ -104,7 +104,7 @@ def read(raw: _RawPod, port: int) -> GatedPod | None:
 
 
 def has_gate(raw: _RawPod) -> bool:
-    """Whether a pod becomes ready only when its gate is open."""
+    """Return whether a pod becomes ready only when its gate is open."""
     gates = (raw.get("spec") or {}).get("readinessGates") or ()
     return any(gate.get("conditionType") == WARM_GATE for gate in gates)
 

@@ -67,7 +67,7 @@ def restarted(pod: GatedPod) -> GateReason:
 def is_worth_writing(
     pod: GatedPod, said: GateReason, progress: Progress, now_s: float, last_s: float
 ) -> bool:
-    """Whether the condition changed enough to be written; `last_s`: when it was last written."""
+    """Return whether the condition changed enough for a write; `last_s` is the last one."""
     known = pod.said
     if said.holds:
         return not pod.is_warm

@@ -42,7 +42,7 @@ class ColdPod:
 
     @property
     def terms(self) -> Terms:
-        """What counts as warm."""
+        """Terms on which a pod counts as warm."""
         warmup = self.service.spec.warmup
         return Terms(
             requests=warmup.requests,

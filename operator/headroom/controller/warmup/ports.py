@@ -14,7 +14,7 @@ OnEvent = Callable[[str, Manifest], None]
 
 
 class Response(Protocol):
-    """What a server answered."""
+    """Answer of a server."""
 
     @property
     def status(self) -> int:
@@ -56,7 +56,7 @@ class PodWatch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmupDeps:
-    """What a controller needs to warm pods."""
+    """Dependencies of a controller that warms pods."""
 
     requester: Requester
     watches: Sequence[PodWatch] = ()

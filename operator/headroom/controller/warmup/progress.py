@@ -30,7 +30,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What counts as warm."""
+    """Terms on which a pod counts as warm."""
 
     requests: int
     max_latency_s: float
@@ -82,17 +82,17 @@ class Progress:
         )
 
     def is_warm(self, terms: Terms) -> bool:
-        """Whether the last round was quick enough."""
+        """Return whether the last round was quick enough."""
         if len(self.answered_s) < terms.requests:
             return False
         return _percentile_s(self.answered_s) <= terms.max_latency_s
 
     def is_late(self, terms: Terms, now_s: float) -> bool:
-        """Whether its time is up."""
+        """Return whether its time is up."""
         return now_s - self.begun_s > terms.timeout_s
 
     def next_s(self, terms: Terms, now_s: float) -> float:
-        """When to send the next request; not after `now_s`: at once."""
+        """Return the time of the next request; not after `now_s`: at once."""
         if self.last_s is None:
             return now_s
         if self.is_late(terms, now_s) and self._is_slow_or_failing():
@@ -109,7 +109,7 @@ class Progress:
         return max(self.answered_s, default=0.0)
 
     def _is_slow_or_failing(self) -> bool:
-        """Whether the last request was no step towards being warm."""
+        """Return whether the last request was no step towards being warm."""
         return self.failures > 0 or self.slow > 0
 
 

@@ -110,7 +110,7 @@ class Warmer:
 
 
 def _is_same(before: GatedPod, now: GatedPod) -> bool:
-    """Whether the progress so far still counts."""
+    """Return whether the progress so far still counts."""
     return (before.containers, before.address, before.started) == (
         now.containers,
         now.address,

@@ -168,7 +168,7 @@ def _served(cluster: str) -> str:
 
 
 def _is_missed(code: int, grpc: str) -> bool:
-    """Whether an outcome counts against the SLO; code 0 is a client that disconnected.
+    """Return whether an outcome counts against the SLO; code 0 is a client that disconnected.
 
     Client errors (400, 404, 408, 413 and so on) do not count.
     """

@@ -66,7 +66,7 @@ _TELL_TENANT = typed(
 
 
 def fetches(route: Route) -> bool:
-    """Whether a Service has the keys of the tokens."""
+    """Return whether a Service has the keys of the tokens."""
     return route.tokens is not None and isinstance(route.tokens.keys, RemoteKeys)
 
 

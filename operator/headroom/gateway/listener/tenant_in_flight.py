@@ -35,7 +35,7 @@ def inside(route: Route) -> str:
 
 
 def apply(route: Route) -> bool:
-    """Whether the service has in-flight shares per tenant."""
+    """Return whether the service has in-flight shares per tenant."""
     return route.tenants is not None
 
 

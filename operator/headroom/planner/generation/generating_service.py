@@ -17,7 +17,7 @@ from headroom.scaling.values.tokens import EngineLimits, IterationCost, RequestS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratingService:
-    """What is planned: requests, one replica, promises."""
+    """Planned service: requests, one replica, promises."""
 
     shape: RequestShape
     cost: IterationCost

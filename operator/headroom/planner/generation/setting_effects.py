@@ -33,13 +33,13 @@ def broken_promises(plan: GenerationPlan) -> set[Binding]:
 
 
 def breaks(before: GenerationPlan, after: GenerationPlan) -> bool:
-    """Whether a change breaks a promise: replicas are then saved because it is given up."""
+    """Return whether a change breaks a promise: replicas are then saved because it is given up."""
     given_up = dict(after.infeasible).keys() - dict(before.infeasible).keys()
     return bool(given_up) or not broken_promises(after) <= broken_promises(before)
 
 
 def is_better(before: GenerationPlan, after: GenerationPlan) -> bool:
-    """Whether a change keeps another promise, or saves a replica and breaks none."""
+    """Return whether a change keeps another promise, or saves a replica and breaks none."""
     if breaks(before, after):
         return False
     return after.replicas < before.replicas or broken_promises(after) < broken_promises(before)

@@ -135,7 +135,7 @@ class CostLearner:
         return replace(self, variation=variation, speeds=speeds)
 
     def saw_full_batches_only(self, claim: Claim | None) -> bool:
-        """Whether nothing shows what smaller batches cost: replicas were overloaded from the first.
+        """Return whether smaller batches were never seen: replicas were overloaded from the first.
 
         What is fitted then is that a batch of one takes as long as a full one.
         """

@@ -63,7 +63,7 @@ class ExecutionVariation:
 
     @property
     def differences(self) -> float:
-        """How many differences were observed."""
+        """Number of observed differences."""
         return self.every[1]
 
     def observe(

@@ -54,7 +54,7 @@ def _bins(checkpoint: Checkpoint) -> dict[int, Sums]:
 
 
 def _possible(number: int, sums: Sums) -> bool:
-    """Whether executed batches can have these sums: beyond, squares of them would overflow."""
+    """Return whether batches can have these sums; squares of larger ones would overflow."""
     weight, sizes, sizes_squared, seconds, products = sums
     return (
         number <= MOST_BIN

@@ -41,7 +41,7 @@ Slow = tuple[tuple[float, int], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSpeeds:
-    """What each replica executed, and the factors of the last fit."""
+    """Executions of each replica, and the factors of the last fit."""
 
     sums: Mapping[str, Sums] = field(default_factory=dict)
     recent: Mapping[str, Recent] = field(default_factory=dict)

@@ -25,7 +25,7 @@ def changes_suddenly(
     factors: Mapping[str, float],
     cv: float,
 ) -> bool:
-    """Whether most replicas take longer, or all shorter, than `bins` know for the same sizes.
+    """Return whether most replicas take longer than `bins` know for the sizes, or all shorter.
 
     A bin has sizes within a factor of 1.5: what a request adds is anything from nothing to its
     share. `factors` are the speeds of replicas that differ, `cv` is the variation of executions.

@@ -82,7 +82,7 @@ class Connections:
         return max(1, math.floor(1.0 / inverse))
 
     def due(self, now_s: float) -> bool:
-        """Whether a window has passed since the last one that counts."""
+        """Return whether a window has passed since the last one that counts."""
         return self.last_s is None or now_s - self.last_s >= EVERY_S
 
     def watching(self, ready: Collection[str]) -> Connections:

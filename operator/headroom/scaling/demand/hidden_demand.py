@@ -43,7 +43,7 @@ class InFlightHistory:
         return InFlightHistory(points=(*kept, (now_s, in_flight)))
 
     def level(self, now_s: float, arrival_rps: float, level_s: float = LEVEL_S) -> bool:
-        """Whether the requests in flight changed less than an open stream's do by chance.
+        """Return whether the requests in flight changed less than an open stream's do by chance.
 
         The difference of Poisson arrivals and answers in t seconds has a variance of up to 2 rate
         t; a value within its square root is level. Worked: 160/s, 4 s: within 36 requests.
@@ -58,7 +58,7 @@ class InFlightHistory:
 def is_hidden(
     load: Throughput, history: InFlightHistory, now_s: float, level_s: float = LEVEL_S
 ) -> bool:
-    """Whether the counted arrivals are a lower bound of the demand.
+    """Return whether the counted arrivals are a lower bound of the demand.
 
     More answers than arrivals are of a queue from before, or of replicas that are gone. Where
     nothing is answered, no client has sent because of an answer.
@@ -70,7 +70,7 @@ def is_hidden(
 
 
 def works_off(load: Throughput) -> bool:
-    """Whether more requests are answered than arrive: clients do not send for each answer."""
+    """Return whether more requests are answered than arrive: clients send fewer than one each."""
     return load.answered > _ALIKE * load.arrived + load.noise
 
 

@@ -37,7 +37,7 @@ _NEWEST = 0.1
 
 
 class Answered(NamedTuple):
-    """What this many ready replicas answered while latency was over its target."""
+    """Answers of this many ready replicas while latency was over its target."""
 
     time_s: float
     rps: float

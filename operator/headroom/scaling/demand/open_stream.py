@@ -59,14 +59,14 @@ class OpenStream:
         return OpenStream(points=points, rate_rps=rate_rps, unseen=unseen)
 
     def explains(self, load: Throughput) -> bool:
-        """Whether no more requests arrive than were counted while they made the queue."""
+        """Return whether no more requests arrive than were counted while they made the queue."""
         if self.rate_rps is None:
             return False
         return load.arrived <= _ALIKE * self.rate_rps * load.window_s + load.noise
 
 
 def _grows(points: tuple[tuple[float, int], ...], load: Throughput, tick_s: float) -> bool:
-    """Whether the requests in flight grew beyond chance, and in all parts of the window alike."""
+    """Return whether requests in flight grew beyond chance, in all parts of the window."""
     span_s = points[-1][0] - points[0][0]
     if len(points) <= PARTS or span_s > load.window_s + PARTS * tick_s / 2:
         return False

@@ -37,20 +37,20 @@ _NEWEST = 0.25
 
 
 class Level(NamedTuple):
-    """What this many saturated replicas answered."""
+    """Answers of this many saturated replicas."""
 
     time_s: float
     rps: float
     ticks: int
 
     def is_helped(self, rps: float, more: float) -> bool:
-        """Whether `more` times as many replicas, which answer `rps`, help."""
+        """Return whether `more` times as many replicas, which answer `rps`, help."""
         return rps > self.rps * (1.0 + HELPS * (more - 1.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedLimit:
-    """What saturated replicas answered in the present overload, and whether more answered more."""
+    """Answers of saturated replicas in the present overload, and whether more answered more."""
 
     levels: Mapping[int, Level] = field(default_factory=dict)
     """By the number of ready replicas, of the last `SOON_S`."""

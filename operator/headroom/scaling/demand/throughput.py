@@ -24,7 +24,7 @@ NEAR_FULL_DEVIATIONS = 2.0
 
 
 def works_near_full(policy: Policy) -> bool:
-    """Whether the ceiling leaves so little that replicas are often full, and queues persist."""
+    """Return whether the ceiling leaves so little that replicas are often full and queues stay."""
     return policy.utilization_ceiling > 2.0 * FULL - 1.0 + _ROUNDING
 
 
@@ -84,7 +84,7 @@ class Throughput:
 
     @property
     def busy_replicas(self) -> float:
-        """How many replicas with full batches answer as much; NaN where that is not known."""
+        """Number of replicas with full batches that answer as much; NaN where not known."""
         known = 0.0 < self.full_rps < math.inf
         return self.answered_rps / self.full_rps if known else math.nan
 
@@ -136,7 +136,7 @@ def works_at_limit(
     *,
     without: Sequence[int] = (),
 ) -> bool:
-    """Whether replicas are saturated by their answers in the shortest window that shows it.
+    """Return whether replicas are saturated by their answers in the shortest window that shows it.
 
     Answers of the columns `without` are left out: `ready` replicas gave the others.
     """

@@ -11,7 +11,7 @@ from headroom.scaling.values.signals import Signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandEstimate:
-    """What a tick knows about demand, and what it recommends."""
+    """Estimated demand of a tick, and the recommendation from it."""
 
     demand: Demand
     signals: Signals

@@ -48,7 +48,7 @@ as high as they were."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickFindings:
-    """What a tick found, by which its outcomes are judged."""
+    """Findings of a tick, by which its outcomes are judged."""
 
     signals: Signals
     estimate: DemandEstimate

@@ -61,7 +61,7 @@ def burst_rate_rps(
 
 
 def beyond_chance(policy: Policy, arrived: float, expected: float, before: float = 1.0) -> bool:
-    """Whether more arrived in a short window than chance explains.
+    """Return whether more arrived in a short window than chance explains.
 
     `before` is the share of the watched time that shows what to expect; it counts where that is few
     requests. Worked: 11 where 3 of 23 s are expected are chance (7.6 e-folds of 10.1), though 4.6

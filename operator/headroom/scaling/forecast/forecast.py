@@ -127,7 +127,7 @@ class Forecast:
 
     @property
     def _served_s(self) -> float:
-        """How long a replica has served when it must suffice for a rise.
+        """Time for which a replica has served when it must suffice for a rise.
 
         A first rise may be a few steps: each tick that still sees it can add a replica for more.
         """
@@ -180,7 +180,7 @@ def _after(ratio: float, rise: float, rate_rps: float, most_rps: float) -> float
 
 
 def _generates(policy: Policy) -> bool:
-    """Whether the service has promises on tokens: its first rise cannot wait for analogs."""
+    """Return whether the service has promises on tokens: its first rise cannot wait for analogs."""
     return policy.token_targets is not None
 
 

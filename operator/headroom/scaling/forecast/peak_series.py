@@ -39,7 +39,7 @@ class ExpectedPeak:
     rate_rps: float
 
     def is_met_by(self, peak: Peak) -> bool:
-        """Whether this peak is the expected one."""
+        """Return whether this peak is the expected one."""
         return abs(peak.began_s - self.at_s) <= self.tolerance_s
 
 

@@ -20,7 +20,7 @@ Limited = tuple[int, tuple[LimitApplied, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredReplicas:
-    """What the rules need, before any limit."""
+    """Replicas that the rules need, before any limit."""
 
     replicas: int
     by_arrivals: int

@@ -46,7 +46,7 @@ class Outcomes:
 
 
 def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowed: float) -> bool:
-    """Whether many requests of one replica miss, and few enough of all others together.
+    """Return whether many requests of one replica miss, and few enough of all others together.
 
     More replicas would not help it. Worked: of three with 400 requests each one misses 200, the
     others 30: 50 %, and 3.75 % where 5 % may miss. One of 17 with few requests each often misses

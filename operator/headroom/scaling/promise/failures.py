@@ -38,7 +38,7 @@ _SLOW = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """What failed in the latest ticks at replicas without a queue of half a batch."""
+    """Failures of the latest ticks at replicas without a queue of half a batch."""
 
     ticks: tuple[tuple[float, float, float], ...] = ()
     """(time, ended, failed), oldest first; none failed where each replica had a queue."""

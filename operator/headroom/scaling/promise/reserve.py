@@ -75,7 +75,7 @@ class Usual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
-    """What remains of the reserve, 0..1."""
+    """Remaining reserve, 0..1."""
 
     remaining: float = 1.0
 

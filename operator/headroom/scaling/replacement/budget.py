@@ -25,7 +25,7 @@ REBALANCING = Limits(least=4, share=0.5, long_least=12, long_share=1.5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """When replicas were deleted in order to be replaced, oldest first."""
+    """Times at which replicas were deleted in order to be replaced, oldest first."""
 
     limits: Limits = REPLACING
     spent_s: tuple[float, ...] = ()

@@ -36,7 +36,7 @@ FORGOTTEN_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspicion:
-    """What was found against one replica, in consecutive bad rounds."""
+    """Evidence against one replica, in consecutive bad rounds."""
 
     since_s: float
     last_s: float
@@ -52,7 +52,7 @@ class Suspicion:
 
     @property
     def factor(self) -> float | None:
-        """How many times as long as the others it takes; None without an execution."""
+        """Time of an execution over that of the other replicas; None without an execution."""
         return self.took_s / self.usual_s if self.usual_s > 0 else None
 
     def and_round(self, bad: BadRound, now_s: float) -> Suspicion:
@@ -89,7 +89,7 @@ class Suspicion:
         return Defect.SLOW if harmful else None
 
     def likely(self, cv: float | None) -> bool:
-        """Whether chance is an improbable explanation already."""
+        """Return whether chance is an improbable explanation already."""
         if not self.rounds or self.failing:
             return True
         return cv is not None and self.at_least(cv, LIKELY_DEVIATIONS) >= LIKELY_FACTOR
@@ -109,7 +109,7 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speeds:
-    """What the learner knows."""
+    """Speeds that the learner knows."""
 
     cost: CostModel | None
     cv: float | None

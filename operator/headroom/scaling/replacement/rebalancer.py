@@ -39,7 +39,7 @@ EVICTED_WITHIN_S = REFUSED_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a tick knows about rebalancing."""
+    """Inputs of rebalancing at one tick."""
 
     now_s: float
     current: int
@@ -59,7 +59,7 @@ class Situation:
 
     @property
     def kept_s(self) -> float:
-        """How long replicas that evictions need are kept: until they were ready and settled."""
+        """Time for which replicas that evictions need are kept: until they are settled."""
         return max(WANTED_S, self.start_s + SETTLED_S)
 
 

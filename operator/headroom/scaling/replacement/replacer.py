@@ -78,7 +78,7 @@ class Replacer:
         return known._advance(known.under_way, now)
 
     def surges(self, ready: Collection[str]) -> bool:
-        """Whether one more replica is wanted until this one is deleted."""
+        """Return whether one more replica is wanted until this one is deleted."""
         one = self.under_way
         return one is not None and one.step is ReplacementStep.SURGE and one.pod in ready
 
@@ -157,7 +157,7 @@ class Replacer:
         return ""
 
     def _one_of_few(self, ready: Collection[str]) -> bool:
-        """Whether at most half of the replicas are suspected: else the fault is shared."""
+        """Return whether at most half of the replicas are suspected: else the fault is shared."""
         suspected = sum(uid in self.evidence.likely for uid in ready)
         return len(ready) >= 2 and 2 * suspected <= len(ready)
 

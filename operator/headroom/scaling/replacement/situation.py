@@ -15,7 +15,7 @@ USUAL_START_S = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a tick knows about replacing."""
+    """Inputs of replacements at one tick."""
 
     now_s: float
     ready: tuple[str, ...]
@@ -33,7 +33,7 @@ class Situation:
 
     @property
     def longest_s(self) -> float:
-        """How long a new replica is waited for."""
+        """Longest wait for a new replica."""
         return USUAL_START_S if self.start_s is None else max(60.0, 2.0 * self.start_s)
 
 
@@ -52,6 +52,6 @@ class UnderWay:
 
     @property
     def factor(self) -> float:
-        """How many times as long as the others it takes; infinite where it answers nothing."""
+        """Time of an execution over that of the others; infinite where it answers nothing."""
         factor = self.suspicion.factor
         return math.inf if factor is None or self.defect is Defect.FAILING else factor

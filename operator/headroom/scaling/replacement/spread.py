@@ -22,7 +22,7 @@ MOST_MORE, MORE_SHARE = 2, 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Load:
-    """What each ready replica did since one of them last ended, [replicas]."""
+    """Load of each ready replica since one of them last ended, [replicas]."""
 
     replicas: tuple[str, ...]
     settled: NDArray[np.bool_]
@@ -94,7 +94,7 @@ class Spread:
 
     @property
     def detail(self) -> str:
-        """What is uneven, as text: has 61% of the load and 2 of 5 have hardly any."""
+        """Unevenness as text: has 61% of the load and 2 of 5 have hardly any."""
         replicas = len(self.shares)
         few = int((self.shares < IDLE_SHARE / replicas).sum())
         text = f"has {100 * self.shares[0]:.0f}% of the load"
@@ -102,7 +102,7 @@ class Spread:
 
 
 def is_uneven(arrived: Shares) -> bool:
-    """Whether chance does not explain the requests of some replica (Chernoff, Poisson).
+    """Return whether chance does not explain the requests of some replica (Chernoff, Poisson).
 
     Worked: of five replicas with 40 requests on average, 82 or 9 are no chance, 75 and 15 are.
     """

@@ -29,7 +29,7 @@ Rules = dict[Component, Recommendation | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResults:
-    """What the rules recommend at this tick."""
+    """Recommendations of the rules at this tick."""
 
     known: bool
     """Whether the cost model is known."""
@@ -80,7 +80,7 @@ def evaluate_rules(given: RuleInputs) -> RuleResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Load:
-    """What the arrivals require; nothing while they or the cost are not known."""
+    """Replicas that the arrivals require; none while they or the cost are not known."""
 
     rules: Mapping[Component, Recommendation | None] = field(default_factory=dict)
     carries: int = 0

@@ -39,7 +39,7 @@ from headroom.scaling.windows.by_replica import rejected_at_gateways
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generating:
-    """What one tick knows of a generating service."""
+    """Known facts of one tick about a generating service."""
 
     policy: Policy
     signals: Signals

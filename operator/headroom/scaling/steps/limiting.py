@@ -94,6 +94,6 @@ def _most_useful(shared: SharedLimit, current: int) -> int | None:
 
 
 def _ends_growth(policy: Policy, obstacle: Obstacle | None) -> bool:
-    """Whether more replicas would not help: connections that are spread let them help."""
+    """Return whether more replicas would not help: connections that are spread let them help."""
     pinned = obstacle is Obstacle.CONNECTIONS_PINNED
     return obstacle is not None and not (pinned and policy.rebalances)

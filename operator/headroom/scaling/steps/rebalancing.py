@@ -29,7 +29,7 @@ HIDDEN = 1.1
 
 
 def is_disturbed(policy: Policy, state: State, now_s: float) -> bool:
-    """Whether measured latency contains requests that uneven connections made late."""
+    """Return whether measured latency contains requests that uneven connections made late."""
     return now_s - state.rebalancer.uneven_s <= policy.stable_window_s
 
 
@@ -84,7 +84,7 @@ def step(
 
 
 def _usable(state: State, observation: Observation, decision: Decision) -> bool:
-    """Whether all replicas are measured, and nothing else moves or lacks them."""
+    """Return whether all replicas are measured, and nothing else moves or lacks them."""
     return (
         decision.signals.freshness is Freshness.FRESH
         and decision.replacement is None
@@ -99,7 +99,7 @@ def _usable(state: State, observation: Observation, decision: Decision) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Demand:
-    """What all clients together want."""
+    """Demand of all clients together."""
 
     hidden: bool
     """Whether clients wait for their answers: then requests in flight show what they want."""

@@ -48,7 +48,7 @@ def serving(counts: ReplicaCounts, left_out: Collection[str]) -> ReplicaCounts:
 
 
 def is_disturbed(state: State, now_s: float) -> bool:
-    """Whether measured latency contains requests of a replica that was left out."""
+    """Return whether measured latency contains requests of a replica that was left out."""
     return now_s <= state.replacer.disturbed_until_s
 
 

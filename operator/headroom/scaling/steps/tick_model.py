@@ -21,7 +21,7 @@ from headroom.scaling.values.tuning import Component
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickModel:
-    """What one tick assumes of the replicas; a service that generates adapts policy and signals."""
+    """Model of the replicas at one tick; a service that generates adapts policy and signals."""
 
     policy: Policy
     signals: Signals

@@ -36,7 +36,7 @@ class LimitApplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counterfactual:
-    """What the model expects with this many ready replicas at the present arrival rate."""
+    """Expectation of the model with this many ready replicas at the present arrival rate."""
 
     replicas: int
     latency_s: float

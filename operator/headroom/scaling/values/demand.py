@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class DemandKnown(StrEnum):
-    """How the counted arrival rate relates to what clients want."""
+    """Relation of the counted arrival rate to the demand of clients."""
 
     EXACT = "Exact"
     """Every request that clients want to send is counted, once."""
@@ -19,7 +19,7 @@ class DemandKnown(StrEnum):
 
 
 class Obstacle(StrEnum):
-    """What keeps latency above its target and more replicas cannot change."""
+    """Cause of latency above its target that more replicas cannot change."""
 
     CONNECTIONS_PINNED = "ConnectionsPinned"
     """Connections stay with saturated replicas while other ready ones get hardly any request."""
@@ -29,7 +29,7 @@ class Obstacle(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What is known about the requests that clients want to send."""
+    """Knowledge about the requests that clients want to send."""
 
     known: DemandKnown = DemandKnown.EXACT
     rate_rps: float | None = None

@@ -100,7 +100,7 @@ class Pod:
 
     @property
     def started_s(self) -> float:
-        """When its cold start began: with its node, or with its creation if that is unknown."""
+        """Begin of its cold start: with its node, or with its creation if that is unknown."""
         return self.created_s if self.scheduled_s is None else self.scheduled_s
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class PoolRole(StrEnum):
-    """What a pool of a pair does."""
+    """Role of a pool in a pair."""
 
     PREFILL = "Prefill"
     """Computes prompts, and passes each request on."""
@@ -21,7 +21,7 @@ class PoolRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolReport:
-    """What a pool says of itself at the end of a tick. Rates are of first tries, where known."""
+    """Report of a pool at the end of a tick. Rates are of first tries, where known."""
 
     time_s: float
     fresh: bool
@@ -62,7 +62,7 @@ class PoolReport:
 
     @property
     def carries_rps(self) -> float | None:
-        """What the requested replicas take at most; None while unknown."""
+        """Highest rate of the requested replicas; None while unknown."""
         return None if self.replica_rps is None else self.replicas * self.replica_rps
 
 
@@ -91,7 +91,7 @@ class Partner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairDecision:
-    """What a decision uses of the partner, and the report for the partner."""
+    """Inputs that a decision uses of the partner, and the report for the partner."""
 
     partner: Partner
     report: PoolReport

@@ -10,7 +10,7 @@ from headroom.scaling.values.tuning import Component, Tuning
 
 
 class Routing(StrEnum):
-    """How requests reach the replicas; the capacity of a replica depends on it."""
+    """Routing of requests to the replicas; the capacity of a replica depends on it."""
 
     RANDOM = "Random"
     """Each request goes to a replica chosen at random."""
@@ -90,7 +90,7 @@ class Policy:
 
     @property
     def known_after_s(self) -> float:
-        """How long to watch before a rate is known: a usual longest burst window, or a request."""
+        """Time to watch before a rate is known: a usual longest burst window, or a request."""
         longest_s = max(self.burst_windows_s, default=self.tick_s) / self.pace
         return max(longest_s, self.shortest_window_s)
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Defect(StrEnum):
-    """What is wrong with a ready replica, compared with the others."""
+    """Defect of a ready replica, compared with the others."""
 
     SLOW = "Slow"
     """It takes far longer for the same batches."""
@@ -19,7 +19,7 @@ class Defect(StrEnum):
 
 
 class ReplacementStep(StrEnum):
-    """What happens to a replica that is slow, fails or is overloaded."""
+    """Action on a replica that is slow, fails or is overloaded."""
 
     KEPT = "Kept"
     """Nothing happens: it is only named."""

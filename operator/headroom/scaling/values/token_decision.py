@@ -15,7 +15,7 @@ from headroom.scaling.values.tokens import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identification:
-    """What is known of an engine's cost, and what is not, for people."""
+    """Known and unknown parts of an engine's cost, for people."""
 
     known: bool
     """Whether a capacity follows from what was measured or stated."""
@@ -47,7 +47,7 @@ class TokenMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationMeasurement:
-    """What all replicas generate, for people; None where their servers do not say."""
+    """Generated tokens of all replicas, for people; None where their servers do not report them."""
 
     generated_tokens_per_s: float | None = None
     prompt_tokens_per_s: float | None = None
@@ -58,7 +58,7 @@ class GenerationMeasurement:
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationDecision:
-    """What a decision about a generating service is made from."""
+    """Basis of a decision about a generating service."""
 
     identification: Identification
     binding: Binding | None = None

@@ -87,7 +87,7 @@ class EngineLimits:
 
 
 class Binding(StrEnum):
-    """What bounds the rate that a generating replica carries. Users rely on these values."""
+    """Bound on the rate that a generating replica carries. Users rely on these values."""
 
     TIME_PER_OUTPUT_TOKEN = "TimePerOutputToken"  # noqa: S105
     TIME_TO_FIRST_TOKEN = "TimeToFirstToken"  # noqa: S105
@@ -138,7 +138,7 @@ class CostSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSample:
-    """What a pod that generates reports on one page, in addition to its `PodSample`.
+    """Report of a generating pod on one page, in addition to its `PodSample`.
 
     Counters are cumulative since the start of the pod's process. None: the server does not
     report it; nothing is guessed in its place.

@@ -76,5 +76,5 @@ class Tuning:
     without: frozenset[Component] = frozenset()
 
     def has(self, component: Component) -> bool:
-        """Whether this component is active."""
+        """Return whether this component is active."""
         return component not in self.without

@@ -33,7 +33,7 @@ def arrivals_together(
 
 
 def moves_apart(windows: Windows, window_s: float, age_s: float, now_s: float) -> bool:
-    """Whether windows end apart and a pod began meanwhile, which is known from zero.
+    """Return whether windows end apart and a pod began meanwhile, which is known from zero.
 
     The oldest of the last samples is `age_s` old: there the common window ends.
     """

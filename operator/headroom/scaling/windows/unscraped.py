@@ -93,7 +93,7 @@ def has_unobserved_time(
     patience_s: float,
     seen_s: float,
 ) -> bool:
-    """Whether a pod served for long, within the window, before its first scrape.
+    """Return whether a pod served for long, within the window, before its first scrape.
 
     What it took until then is unknown, so the total of the window is too small. A pod that has just
     become ready has `patience_s` for its first scrape. A pod without new scrapes after less than

@@ -9,7 +9,7 @@ from headroom.scaling.mathematics.arrays import Vector
 
 
 class BatchStats(NamedTuple):
-    """What one replica executed between two scrapes.
+    """Executions of one replica between two scrapes.
 
     Means over the interval; the mean of an affine cost is the cost of the mean.
     """

@@ -44,7 +44,7 @@ BOUNDS: tuple[type[Peer], ...] = (Oracle, Clairvoyant, IdealReactive)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """How to create one autoscaler: `build(truth=truth, **knobs)`."""
+    """Constructor of one autoscaler: `build(truth=truth, **knobs)`."""
 
     build: Callable[..., Autoscaler]
     check: Callable[[str, Knob], None]

@@ -71,7 +71,7 @@ class TokenFleet:
 
     @property
     def next_s(self) -> float:
-        """When a pod becomes ready or loses its grace next."""
+        """Return the time at which a pod next becomes ready or loses its grace."""
         times = [
             one.ready_at_s if one.state is PodState.WARMING else one.leaves_at_s
             for one in self.replicas

@@ -9,7 +9,7 @@ from headroom.scaling.values.tokens import EngineLimits, IterationCost, TokenTar
 
 
 class TokenRouting(IntEnum):
-    """How the gateway chooses a replica."""
+    """Choice of a replica by the gateway."""
 
     RANDOM = 0
     LEAST_IN_FLIGHT = 1

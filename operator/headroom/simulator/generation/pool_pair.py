@@ -35,7 +35,7 @@ class PoolPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairOutcome:
-    """What users saw of both pools, and what they cost."""
+    """Outcome of both pools for users, and their cost."""
 
     first_token_s: Floats
     """[requests] At the prefill pool; inf without an answer."""

@@ -46,7 +46,7 @@ class Requests:
 
     @cached_property
     def starts(self) -> Ints:
-        """Where each request's blocks begin, also if there are none."""
+        """Begin of each request's blocks, also if there are none."""
         if len(self.block_starts):
             return self.block_starts
         return np.zeros(len(self) + 1, dtype=np.int64)

@@ -97,7 +97,7 @@ class Run:
 
     @property
     def next_s(self) -> float:
-        """When the autoscaler decides, a pod changes or a look is due next."""
+        """Return the time at which the autoscaler decides, a pod changes or a look is due next."""
         return min(self._decide_s, self._look_s, self.fleet.next_s)
 
     def act(self, now_s: float) -> None:

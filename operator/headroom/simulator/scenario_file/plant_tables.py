@@ -85,7 +85,7 @@ class UsersTable(Table):
 
 
 class ClientsTable(Table):
-    """How clients send and wait, and how many requests may be queued."""
+    """Clients: how they send and wait, and how many requests may be queued."""
 
     timeout: Time | None = None
     deadline: Time | None = None

@@ -46,7 +46,7 @@ class RateTable(Table):
 
 
 class DirectionTable(Table):
-    """How fast replicas are added or removed."""
+    """Speed at which replicas are added or removed."""
 
     stabilization: Annotated[Duration, Within("0s", "1h")] | None = None
     rate: RateTable | None = None

@@ -22,7 +22,7 @@ _reading: Callable[..., Reading] = Reading  # fields are filled by the order of 
 
 
 class PagePositions:
-    """Where the quantities are; raises MissingMetric and InvalidMetric where one cannot be."""
+    """Positions of the quantities; raises MissingMetric or InvalidMetric if one is unreadable."""
 
     def __init__(self, profile: Profile, layout: Layout, model: str | None) -> None:
         self._profile = profile

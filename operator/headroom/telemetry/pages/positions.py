@@ -79,7 +79,7 @@ class Buckets:
         self._single = len(groups) == 1
 
     def __bool__(self) -> bool:
-        """Whether the page has the histogram."""
+        """Return whether the page has the histogram."""
         return bool(self.places)
 
     def of(self, values: Sequence[float]) -> LatencyCounts:
@@ -108,7 +108,7 @@ class Buckets:
 
 
 def is_of(series: Series, name: str, labels: Sequence[Label]) -> bool:
-    """Whether a series has this name and these labels."""
+    """Return whether a series has this name and these labels."""
     return series.name == name and all(
         (re.fullmatch(label.pattern, series.label(label.name)) is not None) != label.differs
         for label in labels

@@ -20,7 +20,7 @@ SEEN_ONCE = 4096
 
 
 class Recent(Generic[Key, Found]):
-    """What was found of layouts, by a key: those used last, within both bounds."""
+    """Results for layouts, by a key: those used last, within both bounds."""
 
     def __init__(self, most_series: int, most_bytes: int = 0) -> None:
         """`most_bytes` bounds texts that the keys keep."""
@@ -82,7 +82,7 @@ class SeenBefore:
 
 @dataclass(frozen=True, slots=True)
 class LayoutMemory:
-    """What readers of several profiles share."""
+    """Memory that readers of several profiles share."""
 
     pages: Recent[Any, Any] = field(default_factory=lambda: Recent(16_384, 1 << 22))
     """By the texts before the values. A series takes about 300 bytes; Headroom's server has

@@ -15,7 +15,7 @@ _ROUNDING = 1.0 - 1e-9
 
 
 class Batches(NamedTuple):
-    """What has been executed."""
+    """Executed batches."""
 
     batches: float = 0.0
     items: float = 0.0

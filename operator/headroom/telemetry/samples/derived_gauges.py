@@ -14,7 +14,7 @@ LEAST_SPAN_S = 1.0
 
 
 def derives_gauges(reading: Reading) -> bool:
-    """Whether requests waiting or running are averages since the page before."""
+    """Return whether requests waiting or running are averages since the page before."""
     return reading.in_flight is None and (reading.waiting is None or reading.running is None)
 
 

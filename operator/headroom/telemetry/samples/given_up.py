@@ -20,7 +20,7 @@ from headroom.telemetry.pages.reading import Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUp:
-    """What is known of one process; counters, which never fall."""
+    """Known facts about one process; counters, which never fall."""
 
     begun: float = 0.0
     """Answers that were given up after their first token, counted as failed or not."""

@@ -57,7 +57,7 @@ def check_batches_between(profile: Profile, now: Reading, before: Reading) -> No
 
 
 def has_restarted(profile: Profile, now: Reading, older: Reading, elapsed_s: float) -> bool:
-    """Whether counters decreased since the page before: the process has restarted.
+    """Return whether counters decreased since the page before: the process has restarted.
 
     Raises InvalidMetric where the two pages contradict each other.
     """

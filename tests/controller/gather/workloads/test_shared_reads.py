@@ -310,7 +310,7 @@ def test_cancelled_tick_leaves_its_list_to_waiting_ticks() -> None:
 
 
 class PodLists:
-    """Who asked for pods: a service by its name, or those that share a LIST."""
+    """Record of the LISTs of pods: by a service of this name, or shared."""
 
     ALL = "all"
 

@@ -34,7 +34,7 @@ it."""
 
 
 class Ahead(NamedTuple):
-    """What is served before a request."""
+    """Work that is served before a request."""
 
     requests: float
     """Those that do not run yet."""

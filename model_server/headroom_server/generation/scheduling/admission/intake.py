@@ -59,5 +59,5 @@ class Intake:
 
     @property
     def expires_s(self) -> float:
-        """When `expired` has something to return next; infinity: no deadline waits."""
+        """Time at which `expired` next has something to return; infinity: no deadline waits."""
         return self._expiry.next_s

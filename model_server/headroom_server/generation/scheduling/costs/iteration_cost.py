@@ -29,7 +29,7 @@ OUTLIER = 3.0
 
 
 class Features(NamedTuple):
-    """What an iteration computes, as the terms of its time."""
+    """Work of an iteration, as the terms of its time."""
 
     prompt_tokens: int = 0
     decodes: int = 0

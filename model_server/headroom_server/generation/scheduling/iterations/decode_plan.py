@@ -18,7 +18,7 @@ not seen of new sequences first."""
 
 
 class Drafts(NamedTuple):
-    """What a draft model is to propose."""
+    """Drafts that a draft model is to propose."""
 
     sequences: tuple[LiveSequence, ...]
     most: int

@@ -195,7 +195,7 @@ class XdsServer:
 
 
 def _waits(state: StreamState, leads_to: Mapping[str, Iterable[str]], name: str) -> bool:
-    """Whether endpoints that a listener leads to have not been sent."""
+    """Return whether endpoints that a listener leads to have not been sent."""
     return not all(state.has("endpoints", one) for one in leads_to.get(name, ()))
 
 

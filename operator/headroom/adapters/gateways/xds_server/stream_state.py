@@ -33,7 +33,7 @@ class Delta:
     removed: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        """Whether there is anything to send."""
+        """Return whether there is anything to send."""
         return bool(self.changed or self.removed)
 
     def parts(self, at_once: int) -> Iterator[Delta]:
@@ -104,7 +104,7 @@ class StreamState:
         )
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether the gateway has the resource in some version, or it is on its way."""
+        """Return whether the gateway has the resource in some version, or it is on its way."""
         known = self._kinds.get(kind)
         return known is not None and name in known.versions
 

@@ -19,7 +19,7 @@ _INDENT = 12 * " "
 
 
 class Severity(StrEnum):
-    """How severe a finding is."""
+    """Severity of a finding."""
 
     PROBLEM = "problem"
     """The SLO is missed, or nothing works."""

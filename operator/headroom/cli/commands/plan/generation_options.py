@@ -50,7 +50,7 @@ class RequestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions:
-    """What one replica costs and holds; None where it was not given."""
+    """Cost and limits of one replica; None where not given."""
 
     on: Annotated[
         str | None,

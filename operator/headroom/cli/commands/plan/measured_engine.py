@@ -29,7 +29,7 @@ READY_SINCE_S = -3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredEngine:
-    """What was learned of one replica."""
+    """Learned cost and limits of one replica."""
 
     cost: IterationCost
     limits: EngineLimits
@@ -104,7 +104,7 @@ def measured_engine(
 
 
 def _shows_cost(metrics: GenerationMetrics | None) -> bool:
-    """Whether the cost of an iteration can be learned, however long a server is watched."""
+    """Return whether the cost of an iteration can be learned, however long a server is watched."""
     return metrics is not None and all(
         (
             metrics.iterations,

@@ -58,7 +58,7 @@ MinReplicas = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostOptions:
-    """What a request or a batch takes on one replica."""
+    """Time of a request or a batch on one replica."""
 
     batch_overhead: Annotated[
         str | None, typer.Option(help="Time of a batch without its items.", rich_help_panel=COST)
@@ -83,7 +83,7 @@ class CostOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingOptions:
-    """How requests reach the replicas, and the GPUs of one replica."""
+    """Routing of requests to the replicas, and the GPUs of one replica."""
 
     routing: RoutingOption = "random"
     gpus: Annotated[int, typer.Option(help="GPUs per replica.", rich_help_panel=COST)] = 1
@@ -91,7 +91,7 @@ class ServingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SloOptions:
-    """What has to be kept, and how full replicas may be."""
+    """Target to keep, and the utilization ceiling of replicas."""
 
     target: Annotated[str | None, typer.Option(help="Latency target.", rich_help_panel=SLO)] = None
     percentile: Percentile = 95.0

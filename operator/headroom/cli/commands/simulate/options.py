@@ -13,7 +13,7 @@ from headroom.cli.cluster_options import Output, OutputOption
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """What is simulated, and what is written of it."""
+    """Scenarios and autoscalers to simulate, and the files to write."""
 
     scenario: Annotated[
         list[str] | None,

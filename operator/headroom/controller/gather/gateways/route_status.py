@@ -9,7 +9,7 @@ from headroom.controller.gather.gateways.gateway_counters import ServiceTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteStatus:
-    """How requests reach a service now."""
+    """Present route of requests to a service."""
 
     gateways: tuple[str, ...] = ()
     """Addresses that its Service leads to; empty: to its replicas."""

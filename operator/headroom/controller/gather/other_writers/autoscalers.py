@@ -34,7 +34,7 @@ Scaled = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Namespace:
-    """What was found in one namespace."""
+    """HPAs found in one namespace."""
 
     found: Mapping[Scaled, str] | None = None
     listed_s: float = 0.0
@@ -79,7 +79,7 @@ class Autoscalers:
 
 
 def is_due(listed_s: float, now_s: float, created_s: float, *, waits: bool = False) -> bool:
-    """Whether the HPAs have to be listed again for a service that was created then.
+    """Return whether the HPAs have to be listed again for a service that was created then.
 
     `waits`: whether it waits for one of them to be deleted.
     """

@@ -19,5 +19,5 @@ def writers_of_replicas(workload: Mapping[str, Any]) -> list[str]:
 
 
 def owns_replicas(fields: Mapping[str, Any]) -> bool:
-    """Whether an entry of managedFields has spec.replicas."""
+    """Return whether an entry of managedFields has spec.replicas."""
     return "f:replicas" in fields.get("f:spec", {})

@@ -151,7 +151,7 @@ class PodOwnership:
 
 @dataclass(slots=True)
 class _Call:
-    """What one call looks for, what it may still read, and the controllers that it passed."""
+    """Searched owner of one call, its remaining reads, and the controllers that it passed."""
 
     cluster: Cluster
     workload_uid: str

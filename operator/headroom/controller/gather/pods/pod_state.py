@@ -56,17 +56,17 @@ def state_of(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> tuple[PodSt
 
 
 def is_terminating(raw: _RawPod) -> bool:
-    """Whether the pod has been deleted and is not gone yet."""
+    """Return whether the pod has been deleted and is not gone yet."""
     return raw["metadata"].get("deletionTimestamp") is not None
 
 
 def is_finished(raw: _RawPod) -> bool:
-    """Whether its containers have ended and will not be started again."""
+    """Return whether its containers have ended and will not be started again."""
     return raw.get("status", {}).get("phase") in ("Failed", "Succeeded")
 
 
 def _is_unready_without_kubelet(raw: _RawPod, ready: _RawPod) -> bool:
-    """Whether the node controller made it unready because its kubelet does not report any more.
+    """Return whether it is unready because its kubelet does not report to the node controller.
 
     It says no reason and leaves ContainersReady as it was; a kubelet changes both and says one.
     """

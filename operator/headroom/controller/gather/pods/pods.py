@@ -24,7 +24,7 @@ _RawPod = Mapping[str, Any]
 
 
 class MarkedBy(StrEnum):
-    """Which client set the cost by which a ReplicaSet chooses what it removes."""
+    """Client that set the cost by which a ReplicaSet chooses the pod to remove."""
 
     NONE = "None"
     US = "Us"
@@ -105,7 +105,7 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
 
 
 def is_held(raw: Mapping[str, Any], now_s: float) -> bool:
-    """Whether a pod should have ended, and its node or a finalizer holds it.
+    """Return whether a pod should have ended, and its node or a finalizer holds it.
 
     Its deletionTimestamp is when its grace period ends.
     """

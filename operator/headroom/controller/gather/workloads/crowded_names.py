@@ -10,7 +10,7 @@ CROWDED_FOR_S = 600.0
 
 
 class CrowdedNames:
-    """When each crowded name was met."""
+    """Times at which each crowded name was met."""
 
     def __init__(self) -> None:
         self._since_s: dict[str, float] = {}

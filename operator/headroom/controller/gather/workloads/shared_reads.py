@@ -35,7 +35,7 @@ clock, and the UID, in the order in which they are due."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """What ticks may share."""
+    """Reads that ticks may share."""
 
     ahead_s: float
     """Services that are due within this time share a LIST; 0: each tick reads for itself."""
@@ -55,7 +55,7 @@ class _Listing:
     )
 
     def serves(self, oldest_s: float) -> bool:
-        """Whether it started after that time and has not failed."""
+        """Return whether it started after that time and has not failed."""
         failed = self.answer.done() and self.answer.exception() is not None
         return self.begun_s > oldest_s and not failed
 
@@ -167,7 +167,7 @@ class SharedReads:
 
 
 def _may_share(raw: Manifest) -> bool:
-    """Whether the service is one that reads with others, as far as it can be read at all."""
+    """Return whether the service is one that reads with others, as far as it can be read at all."""
     spec = raw.get("spec") or {}
     follows = (spec.get("scaling") or {}).get("mode") == "External"
     return not follows and "targetRef" not in spec

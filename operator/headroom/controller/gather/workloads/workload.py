@@ -67,7 +67,7 @@ def workload_of(deployment: Manifest, name: str) -> Workload:
 
 
 def is_rolling(manifest: Mapping[str, Any]) -> bool:
-    """Whether pods of an older template are there, or a new spec has not been observed yet.
+    """Return whether pods of an older template are there, or a new spec has not been observed yet.
 
     A field that another API group's kind does not have is ignored.
     """
@@ -85,7 +85,7 @@ def is_rolling(manifest: Mapping[str, Any]) -> bool:
 
 
 def is_paused(manifest: Mapping[str, Any]) -> bool:
-    """Whether changes of the template are held back."""
+    """Return whether changes of the template are held back."""
     return (manifest.get("spec") or {}).get("paused") is True
 
 
@@ -163,7 +163,7 @@ def _of_apps(manifest: Manifest) -> Workload:
 
 
 def _replaces_all_pods(spec: Mapping[str, Any]) -> bool:
-    """Whether its controller replaces pods; with OnDelete or a partition two revisions may stay."""
+    """Return whether its controller replaces all pods: no OnDelete, no partition."""
     strategy = spec.get("updateStrategy") or {}
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
     return strategy.get("type", "RollingUpdate") == "RollingUpdate" and not partition

@@ -16,7 +16,7 @@ from headroom.scaling.mathematics.flags import any_set
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Increase:
-    """What pods added since their scrape before; one row per pod that was scraped again."""
+    """Increase of pods' counters since their last scrape; one row per pod scraped again."""
 
     pods: tuple[str, ...] = ()
     elapsed_s: Vector = field(default_factory=lambda: np.zeros(0))

@@ -26,7 +26,7 @@ LARGEST_DEPTH = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratingCost:
-    """What one replica takes: the denominators of utilization, saturation and queue bounds."""
+    """Capacity of one replica: denominators of utilization, saturation and queue bounds."""
 
     full_batch_rps: float
     max_batch: int
@@ -52,12 +52,12 @@ class GeneratingFleet:
 
     @cached_property
     def cost(self) -> GeneratingCost:
-        """What a replica takes by its engine time: the denominator of the utilization."""
+        """Capacity of a replica by its engine time: the denominator of the utilization."""
         return self._cost(self.capacity.full_rps)
 
     @cached_property
     def saturation(self) -> GeneratingCost:
-        """What a replica takes at most, with its memory and seats full."""
+        """Capacity of a replica with its memory and seats full."""
         return self._cost(self.capacity.most_rps)
 
     @cached_property

@@ -111,7 +111,7 @@ class GenerationState:
         return state._with_inputs(prior)
 
     def awaits_cost(self, samples: Sequence[PodSample], now_s: float) -> bool:
-        """Whether the cost of an iteration is unknown but will soon follow from these pages.
+        """Return whether the cost of an iteration is unknown but will soon follow from these pages.
 
         Until then a request of some seconds among others says nothing of what a replica carries:
         read as a batch, it would need a replica of its own.

@@ -18,7 +18,7 @@ FACTORS_MOVED = 0.03
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inputs:
-    """What the model of a replica is built from; compared as an object, a key of caches."""
+    """Inputs of the model of a replica; compared as an object, a key of caches."""
 
     cost: IterationCost
     shape: RequestShape
@@ -29,11 +29,11 @@ class Inputs:
 
     @property
     def rates(self) -> Rates:
-        """What a replica serves at most."""
+        """Highest rates of a replica."""
         return Rates(work=work_of(self.cost, self.shape, self.shared), limits=self.limits)
 
     def near(self, other: Inputs) -> bool:
-        """Whether the difference is within MOVED."""
+        """Return whether the difference is within MOVED."""
         if self.limits != other.limits:
             return False
         here = work_of(self.cost, self.shape, self.shared)

@@ -98,7 +98,7 @@ class Passing:
         return self.share is not None and not LEAST <= self.share <= MOST
 
     def releases(self, now_s: float) -> bool:
-        """Whether what arrives at the decode pool now may be a queue that is passed on."""
+        """Return whether what arrives at the decode pool now may be a queue that is passed on."""
         return now_s - self.queued_s <= RELEASED_S + WINDOW_S
 
 

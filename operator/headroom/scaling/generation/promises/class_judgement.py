@@ -88,7 +88,7 @@ class ClassJudgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassState:
-    """What a tick knows of classes before it decides, and what it found of them."""
+    """Known facts about classes before a tick decides, and its findings."""
 
     promises: tuple[ClassPromise, ...] = ()
     """That of the service first; empty: no class differs from it."""

@@ -42,7 +42,7 @@ class ClassPromise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassCounts:
-    """What one pod has counted of one class since its process started."""
+    """Counts of one class at one pod since its process started."""
 
     missed: float = 0.0
     """Refused, expired, failed or abandoned requests."""

@@ -41,7 +41,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PromiseWindow:
-    """What all pods added in each tick of the last minute, oldest first."""
+    """Counts that all pods added in each tick of the last minute, oldest first."""
 
     ticks: tuple[tuple[float, Vector, float], ...] = ()
     """(time, counters, answers that were given up and that count as missed)."""
@@ -123,7 +123,7 @@ class PromiseWindow:
 
 
 def _has_times(counts: Vector, cut: int) -> bool:
-    """Whether any of the answers has a second token; if none has, failures say nothing of its time.
+    """Return whether any answer has a second token; else failures say nothing of its time.
 
     True also where nothing was answered. `counts` are those of the first tokens up to `cut`, then
     those of the times per output token.

@@ -108,7 +108,7 @@ class Capacity:
         return low
 
     def by_length(self, binding: Binding) -> bool:
-        """Whether most of what a promise allows is the time of the request alone."""
+        """Return whether most of what a promise allows is the time of the request alone."""
         target = self.replica.promised.get(binding)
         if target is None or binding is Binding.TIME_PER_OUTPUT_TOKEN:
             return False

@@ -67,7 +67,7 @@ class Occupancy:
 
     @cached_property
     def _of_number(self) -> float:
-        """Where all contexts are alike."""
+        """Variance of the number where all contexts are alike."""
         prompts = self.prompts
         bursts = self.arrival_rps * prompts.variance_per_s / (2.0 * (1.0 - prompts.share) ** 2)
         return self.mean * (1.0 + bursts) / (1.0 - self.growth)

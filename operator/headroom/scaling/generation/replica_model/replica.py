@@ -103,12 +103,12 @@ class GeneratingReplica:
 
     @cached_property
     def rates(self) -> Rates:
-        """What it serves at most."""
+        """Highest rates of the replica."""
         return Rates(work=self.work, limits=self.limits)
 
     @cached_property
     def bounds(self) -> tuple[Binding, ...]:
-        """What bounds the rate; the cheapest to compute first."""
+        """Bounds on the rate; the cheapest to compute first."""
         known = {Binding.MEMORY: self.limits.kv_tokens, Binding.SEATS: self.limits.sequences}
         return (
             *(one for one, limit in known.items() if limit is not None and limit > 0),

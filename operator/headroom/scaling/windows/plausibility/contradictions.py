@@ -31,7 +31,7 @@ REAL_S = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one replica contradicts."""
+    """Contradictions of one replica."""
 
     since_s: float
     last_s: float
@@ -107,7 +107,7 @@ class Contradictions:
         return windows.rebased(again).absorb(heard, policy.stable_window_s)
 
     def _is_old(self, uid: str, windows: Windows, now_s: float) -> bool:
-        """Whether every sample has been held out for so long.
+        """Return whether every sample has been held out for so long.
 
         Where two processes answer in turn, the samples of one are taken in between: to start again
         from the other would count the difference of both as requests.
@@ -145,7 +145,7 @@ class Contradictions:
         return Contradictions(found=found, fell=fell, even=even, understated=understated)
 
     def _may_be_idle(self, uid: str, even: AbstractSet[str], now_s: float) -> bool:
-        """Whether a replica that keeps its connections had more, and not too long ago."""
+        """Return whether a replica that keeps its connections had more, and not too long ago."""
         before = self.found.get(uid)
         return uid in even and (before is None or now_s - before.since_s < REAL_S)
 
@@ -166,7 +166,7 @@ class Contradictions:
         return [sample for sample in samples if sample.pod not in leaping]
 
     def has_no_known_share(self, uid: str) -> bool:
-        """Whether a replica's share is held out, or contradicts connections known to be even."""
+        """Return whether a replica's share is held out or contradicts even connections."""
         return uid in self.found and (self.found[uid].leap or uid in self.even)
 
 

@@ -32,7 +32,7 @@ SEEN_LOAD_CONNECTIONS = 100.0
 
 
 class Evenness(NamedTuple):
-    """How evenly requests are spread, and from which exponent on a difference is no chance."""
+    """Evenness of the requests, and the exponent from which on a difference is no chance."""
 
     connections: float
     """Equally busy connections that would spread them so; infinite without any."""

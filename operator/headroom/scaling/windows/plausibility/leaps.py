@@ -32,7 +32,7 @@ _QUIET_S = 12.0
 
 
 def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
-    """Whether some sample, once taken in, looks like a leap or a restart: cheap, for most ticks."""
+    """Return whether some sample looks like a leap or a restart: cheap, for most ticks."""
     series, older = after.series, before.series
     if not len(series.added) or not older.columns:
         return False
@@ -52,7 +52,7 @@ def may_leap(before: Windows, after: Windows, cost: CostModel) -> bool:
 
 
 class _Work(NamedTuple):
-    """What a replica has done since its last sample."""
+    """Work of a replica since its last sample."""
 
     requests: float
     seconds: float

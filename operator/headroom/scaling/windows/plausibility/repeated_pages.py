@@ -54,7 +54,7 @@ class RepeatedPages:
 
     @property
     def written_s(self) -> float:
-        """How old a page may be that is written now and then; 0 where that is not known."""
+        """Possible age of a page that is written now and then; 0 where not known."""
         return LONGER * self._usual_s if len(self.proved) >= PROOFS else 0.0
 
     @property
@@ -140,7 +140,7 @@ def _counts_iterations(sample: PodSample) -> bool:
 
 
 def _proves(sample: PodSample, before: PodSample) -> bool:
-    """Whether the page before stayed the same while it should have counted requests."""
+    """Return whether the page before stayed the same while it should have counted requests."""
     return (
         before.waiting + before.running > 0 and sample.arrivals - before.arrivals >= FEWEST_ARRIVALS
     )

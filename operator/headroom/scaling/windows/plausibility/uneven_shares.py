@@ -43,7 +43,7 @@ SETTLED_S = 30.0
 
 
 def is_measured(policy: Policy, connections: int | None) -> bool:
-    """Whether connections stay with their replicas and are known to be many."""
+    """Return whether connections stay with their replicas and are known to be many."""
     return policy.routing is Routing.STICKY and connections is not None
 
 
@@ -58,7 +58,7 @@ def with_share(windows: Windows, window_s: float) -> frozenset[str]:
 
 
 class Shares(NamedTuple):
-    """What the shares of the replicas say."""
+    """Findings from the shares of the replicas."""
 
     idle: Mapping[str, str]
     """The replicas with too few requests for an even routing, and what they count."""

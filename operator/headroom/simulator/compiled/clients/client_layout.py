@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Phase(IntEnum):
-    """What a request does."""
+    """Present phase of a request."""
 
     NOTHING = 0
     """A free row, or a user that has left."""

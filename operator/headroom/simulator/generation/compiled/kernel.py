@@ -70,7 +70,7 @@ def _route(p: TokenState, request: int) -> int:
 
 @compiled
 def _full(p: TokenState) -> bool:
-    """Whether as many requests are in flight as the gateway admits, like Envoy per cluster."""
+    """Return whether the gateway's bound on requests in flight is reached, like Envoy's."""
     ready, inside = p.whole[Plant.READY], 0
     for index in range(ready):
         inside += p.rows[p.routable[index], Row.IN_FLIGHT]

@@ -171,7 +171,7 @@ class Time(IntEnum):
 
 
 class Unit(IntEnum):
-    """What a row knows about a unit."""
+    """Columns of a row about a unit."""
 
     USES = 0
     """Requests that use it; NONE: not in memory."""

@@ -67,17 +67,17 @@ class TokenState(NamedTuple):
 
     @property
     def arrival_s(self) -> Floats:
-        """When requests arrived."""
+        """Arrival times of requests."""
         return self.times[:, Time.ARRIVED]
 
     @property
     def first_s(self) -> Floats:
-        """When their first tokens were there."""
+        """Times of their first tokens."""
         return self.times[:, Time.FIRST]
 
     @property
     def end_s(self) -> Floats:
-        """When they ended."""
+        """Times of their ends."""
         return self.times[:, Time.END]
 
     @property
@@ -87,7 +87,7 @@ class TokenState(NamedTuple):
 
     @property
     def preempted(self) -> Ints:
-        """How often they were preempted."""
+        """Numbers of their preemptions."""
         return self.requests[:, Request.PREEMPTED]
 
     @property

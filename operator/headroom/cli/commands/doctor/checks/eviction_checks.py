@@ -74,6 +74,6 @@ def _labels_of_pods(workload: Manifest | None) -> dict[str, str]:
 
 
 def _selects(selector: Manifest, labels: dict[str, str]) -> bool:
-    """Whether a selector selects these labels; one by expressions is not judged."""
+    """Return whether a selector selects these labels; one by expressions is not judged."""
     wanted = selector.get("matchLabels") or {}
     return not selector.get("matchExpressions") and wanted.items() <= labels.items()

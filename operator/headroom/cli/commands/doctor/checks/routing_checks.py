@@ -74,7 +74,7 @@ def _labels(selector: str) -> dict[str, str]:
 
 
 def _restricts(spec: Manifest, labels: dict[str, str]) -> bool:
-    """Whether a policy restricts ingress of pods with these labels.
+    """Return whether a policy restricts ingress of pods with these labels.
 
     Pods have more labels than are known here, so a selector by expressions is not judged.
     """

@@ -17,7 +17,7 @@ FIXED, PROMPT, SEQUENCE, CONTEXT = range(TERMS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratios:
-    """What is known of engines: other parts of the cost over b, the cost of a prompt token."""
+    """Prior of engines: other parts of the cost over b, the cost of a prompt token."""
 
     fixed_per_prompt: float = 294.0
     """a / b; 189 to 357."""

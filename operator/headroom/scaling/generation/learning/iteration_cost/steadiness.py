@@ -23,7 +23,7 @@ TAKEN_BACK = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
-    """How much the times of iterations differ from what is expected of them."""
+    """Difference of the times of iterations from their expectation."""
 
     recent: float = 0.0
     """Logarithm of measured over expected time, averaged over RECENT_S."""

@@ -13,7 +13,7 @@ from headroom.scaling.mathematics.flags import all_set
 
 
 def counts_once(increase: Increase) -> bool:
-    """Whether prompts count with their first token, so that no context computed again does.
+    """Return whether prompts count with their first token, so that no context computed again does.
 
     Among servers that preempt, vLLM does so. It times prompts, and does not say how many wait.
     """

@@ -37,12 +37,12 @@ def by_chance(mean: float, cv: float, requests: float) -> float:
 
 
 def enough(requests: float, cv: float) -> bool:
-    """Whether this many requests in seconds are a mean."""
+    """Return whether this many requests in seconds are a mean."""
     return requests >= LEAST_QUICK * (1.0 + cv * cv)
 
 
 def is_step(quick: Sums, fast: Sums, cv: float) -> bool:
-    """Whether prompts of the last seconds differ from those of a minute beyond chance."""
+    """Return whether prompts of the last seconds differ from those of a minute beyond chance."""
     if min(quick[ARRIVED], fast[ARRIVED]) < LEAST_REQUESTS:
         return False
     usual = fast[COMPUTED] / fast[ARRIVED]
