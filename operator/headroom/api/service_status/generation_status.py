@@ -38,7 +38,7 @@ class TokenPromiseStatus(Value):
 
 
 class GenerationStatus(Value):
-    """Figures from which the replicas of a generating service follow. Unknown values are omitted."""
+    """Figures from which the replicas of a generating service follow; unknown ones are omitted."""
 
     sized_by: Word
     """Model: the cost of an iteration is known. Measurement: it is not, and a capacity factor
