@@ -43,7 +43,7 @@ class ScaleUp(Value):
     """Limits on adding replicas."""
 
     stabilization_window: StabilizationWindow = Duration.parse("0s")
-    """How long more replicas must be recommended before they are added."""
+    """Time for which more replicas must be recommended before they are added."""
     rate: Rate | None = None
     """Maximum rate of adding replicas. Default: unlimited."""
 
@@ -52,8 +52,8 @@ class ScaleDown(Value):
     """Limits on removing replicas."""
 
     stabilization_window: StabilizationWindow = Duration.parse("90s")
-    """How long all rules must recommend fewer replicas before any is removed. Never shorter than
-    the measured cold start. Before one has been measured: three times as long, and never shorter
+    """Time for which all rules must recommend fewer replicas before any is removed. At least the
+    measured cold start. Before one has been measured: three times as long, and never shorter
     than the longest start in progress."""
     rate: Rate | None = None
     """Maximum rate of removing replicas. Default: unlimited."""
@@ -87,7 +87,7 @@ class Scaling(Value):
     min_replicas: Annotated[int, Field(ge=0, le=1000)] = 1
     """Minimum number of replicas. 0 requires routing.mode Gateway."""
     scale_to_zero: ScaleToZero = ScaleToZero()
-    """When the last replica is removed. Requires minReplicas 0."""
+    """Removal of the last replica. Requires minReplicas 0."""
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
     """Maximum number of replicas, even if the SLO needs more."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0

@@ -105,9 +105,9 @@ class Spec(Value):
     scaling: Scaling = Scaling()
     """Limits and mode of scaling."""
     routing: Routing = Routing()
-    """How requests reach the replicas."""
+    """Path of requests to the replicas."""
     telemetry: Telemetry = Telemetry()
-    """Where the operator reads the metrics of the pods."""
+    """Source of the metrics of the pods."""
     drain: Drain = Drain()
     """Termination of replicas."""
     rollout: Rollout = Rollout()

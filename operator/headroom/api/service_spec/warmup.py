@@ -33,7 +33,7 @@ class Warmup(Value):
     """Warm-up that a replica must pass before it takes requests."""
 
     sender: Literal["Server", "Operator"] | None = None
-    """Who sends the warm-up requests: the model server itself, or the operator for servers that
+    """Sender of the warm-up requests: the model server itself, or the operator for servers that
     cannot. Default: Operator if request is set, else Server. Pods that the operator warms up have
     the readiness gate headroom.dev/warm: without a running operator no new pod becomes ready, and
     ready pods stay ready."""

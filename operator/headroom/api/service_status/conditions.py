@@ -37,7 +37,7 @@ class ConditionType(StrEnum):
     SLO_FEASIBLE = "SLOFeasible"
     """An idle replica can meet the target."""
     DEMAND_VISIBLE = "DemandVisible"
-    """What arrives is what clients want to send: every request, once."""
+    """Arrivals are the whole demand: every request is counted, once."""
     SCALING_EFFECTIVE = "ScalingEffective"
     """More replicas can bring latency below its target."""
     CAPACITY_AVAILABLE = "CapacityAvailable"
@@ -80,7 +80,7 @@ class Condition(Value):
     last_transition_time: (
         Annotated[str, Field(max_length=64, json_schema_extra={"format": "date-time"})] | None
     ) = None
-    """When the status last changed."""
+    """Time of the last change of the status."""
 
 
 Conditions = tuple[Condition, ...]

@@ -30,7 +30,7 @@ class RecommendationStatus(Value):
     replicas: int
     """Recommended replicas."""
     detail: Text
-    """How the rule computed the number."""
+    """Computation of the number, as text."""
 
 
 class DecisionStatus(Value):
@@ -49,7 +49,7 @@ class DecisionStatus(Value):
     message: Text
     """The decision as text."""
     time: Time
-    """When the decision was made."""
+    """Time of the decision."""
     counterfactuals: Annotated[
         tuple[CounterfactualStatus, ...], Field(max_length=16, strict=False)
     ] = ()

@@ -30,9 +30,9 @@ class TokenPromiseStatus(Value):
     measured: Word | None = None
     """Percentile over the last minute; omitted where no request was counted."""
     expected: Word | None = None
-    """What the model expects at the current rate and replicas, or `unbounded`."""
+    """Expectation of the model at the current rate and replicas, or `unbounded`."""
     floor: Word | None = None
-    """What an idle replica needs: no number of replicas keeps a lower target."""
+    """Time that an idle replica needs: no number of replicas keeps a lower target."""
     late_share: float | None = None
     """Share of the last minute's requests above the target."""
 
@@ -44,11 +44,11 @@ class GenerationStatus(Value):
     """Model: the cost of an iteration is known. Measurement: it is not, and a capacity factor
     follows the measured token SLOs."""
     cost_source: Text = ""
-    """What the cost of an iteration was learned from."""
+    """Metrics from which the cost of an iteration was learned."""
     unknown: Annotated[tuple[Text, ...], Field(max_length=16, strict=False)] = ()
-    """What the servers do not expose or the load has not shown; nothing is guessed for it."""
+    """Quantities that the servers do not expose or the load has not shown; none is guessed."""
     binding: Word | None = None
-    """What bounds the rate per replica: TimePerOutputToken, TimeToFirstToken, Latency, Memory,
+    """Bound on the rate per replica: TimePerOutputToken, TimeToFirstToken, Latency, Memory,
     Seats or Utilization."""
     binding_class: Word | None = None
     """The class in routing.classes whose promise that is; omitted where it is one of slo."""

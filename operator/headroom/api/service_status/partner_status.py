@@ -15,7 +15,7 @@ class PartnerStatus(Value):
     name: Word
     """Name of the InferenceService."""
     role: Word
-    """What the other pool does: Prefill or Decode."""
+    """Role of the other pool: Prefill or Decode."""
     replicas: Count | None = None
     """Replicas that it requests. The ratio of both pools is a result, never a setting."""
     ready_replicas: Count | None = None
@@ -29,7 +29,7 @@ class PartnerStatus(Value):
     """In a decode pool: the rate that it expects from the prefill pool, at most what that pool's
     replicas can pass on."""
     held_for: Text | None = None
-    """Why no replica is removed here while the partner is as it is; omitted if some may be."""
+    """Reason why the partner's state blocks removals here; omitted if replicas may be removed."""
 
     @property
     def sentence(self) -> str:

@@ -30,7 +30,7 @@ class SignalsStatus(Value):
     """Latency at the SLO percentile in the stable window; `unbounded` where too many requests
     missed."""
     latency_source: Word | None = None
-    """Where latency was measured: Gateway (client side) or Replicas."""
+    """Source of the latency: Gateway (client side) or Replicas."""
     gateway: GatewayStatus | None = None
     """Counts of the gateways, where routing.mode is Gateway."""
     time_to_first_token: Word | None = None
