@@ -146,7 +146,7 @@ bench-server: setup ## the model server compared with other servers, 35 min (ARG
 bench-decision: setup ## the decision compared with every peer in every cell (ARGS=--quick: up to 10 min; ARGS=family: random cells); resumes
 	@$(RUN) decision_study $(ARGS)
 
-bench-generation: setup ## autoscalers of generating services on the plant with tokens (ARGS=--quick; ARGS=stages, speed, causes); resumes
+bench-generation: setup ## autoscalers of generating services on the plant with tokens (ARGS=--quick; ARGS=stages, speed, causes, rules); resumes
 	@$(RUN) generation_study $(ARGS)
 
 reliability: setup ## faults: telemetry, crashes, outages, leaders, scale-1000, soak, attacks, generation (ARGS=crashes: one part); resumes

@@ -17,6 +17,7 @@ from generation_study import (
     learned,
     records,
     report,
+    rules_table,
     running,
     settings,
     speed,
@@ -26,7 +27,7 @@ from headroom.simulator.generation.autoscalers.catalogue import KINDS
 
 FOLDER = Path(__file__).parents[2] / ".generation_study"
 LOOKS = Path(__file__).parent / "looks.jsonl"
-COMMANDS = ("study", "stages", "speed", "fidelity", "learned", "compile", "causes")
+COMMANDS = ("study", "stages", "speed", "fidelity", "learned", "compile", "causes", "rules")
 ENGINES = ("llama-8b-h100", "qwen3-32b-tp2-h100", "llama-70b-tp4-h100")
 
 
@@ -63,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fidelity.main(console, record=asked.record)
     if asked.command == "learned":
         return learned.main(console, asked.jobs)
+    if asked.command == "rules":
+        return rules_table.main(console, asked.jobs)
     if asked.command == "compile":
         return 0
     wanted = _cells(asked)

@@ -1,0 +1,87 @@
+"""Flaps, misses and replica-hours are attributed to rules and causes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from generation_study import misses, own_workloads, rules
+from generation_study.misses import Cause
+from headroom.simulator.generation.outcome import Move
+
+START_S = 100.0
+
+
+def _move(time_s: float, before: int, after: int, reason: str) -> Move:
+    return Move(time_s=time_s, before=before, after=after, reason=reason)
+
+
+@pytest.mark.parametrize(("again_s", "expected"), [(160.0, 1), (161.0, 0)])
+def test_flap_names_the_rule_that_removed_and_the_one_that_added(
+    again_s: float, expected: int
+) -> None:
+    moves = [
+        _move(-500.0, 3, 2, "MinReplicas"),
+        _move(0.0, 5, 4, "LatencyModel"),
+        _move(again_s, 4, 5, "Burst"),
+    ]
+
+    found = rules.flaps(moves, START_S)
+
+    assert found[("LatencyModel", "Burst")] == expected
+    assert found.total() == expected
+
+
+def test_late_request_has_the_first_cause_that_applies() -> None:
+    late = np.array([True, True, True, False])
+    masks = (
+        (Cause.MEMORY, np.array([True, False, False, True])),
+        (Cause.START, np.array([True, True, False, True])),
+        (Cause.OTHER, np.ones(4, dtype=bool)),
+    )
+
+    found = misses.first_that_applies(late, masks)
+
+    assert found == {Cause.MEMORY: 1, Cause.START: 1, Cause.OTHER: 1}
+
+
+@pytest.mark.parametrize(("factor", "changed"), [(1.2, False), (2.0, True)])
+def test_mix_changes_where_requests_need_more_work_than_before(
+    factor: float, changed: bool
+) -> None:
+    counts = np.full(240, 10)
+    work = np.where(np.arange(240) < 180, 1.0, factor)
+
+    found = misses.mix_changed(counts, work)
+
+    assert not found[:180].any()
+    assert bool(found[200]) == changed
+    assert not found[-1] or changed
+
+
+def test_more_requests_of_the_same_work_are_no_change_of_the_mix() -> None:
+    counts = np.where(np.arange(240) < 180, 10, 30)
+
+    assert not misses.mix_changed(counts, counts * 0.1).any()
+
+
+def test_replica_hours_above_the_best_belong_to_the_reason_of_that_time() -> None:
+    own, best = np.zeros((720, 6)), np.zeros((720, 6))
+    own[:, 0] = best[:, 0] = np.arange(720) * 5.0
+    own[:, misses.ALIVE], best[:, misses.ALIVE] = 4.0, 3.0
+    best[600:, misses.ALIVE] = 5.0
+    reasons = [(0.0, "LatencyModel"), (900.0, "ScaleDownStabilized")]
+
+    above, below = rules.hours_by_reason(reasons, own, best)
+
+    assert above == pytest.approx({"LatencyModel": 0.25, "ScaleDownStabilized": 2100 / 3600})
+    assert below == pytest.approx(600 / 3600)
+
+
+@pytest.mark.parametrize("one", own_workloads.workloads(1), ids=lambda one: one.name)
+def test_own_workload_needs_the_replicas_that_it_is_scaled_to(
+    one: own_workloads.Workload,
+) -> None:
+    assert len(one.requests) > 600
+    assert one.requests.duration_s == pytest.approx(own_workloads.DURATION_S, rel=0.02)
+    assert 1 <= (one.service.initial_replicas or 0) <= one.service.max_replicas
