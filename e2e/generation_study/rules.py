@@ -21,7 +21,7 @@ from generation_study.settings import CLAIRVOYANTS
 from headroom.scaling.generation.fleet.learned_fleet import fleet_of
 from headroom.scaling.generation.learning.model_inputs import Inputs
 from headroom.scaling.generation.replica_model.replica import TailFactors
-from headroom.scaling.values.decision import Reason
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.policy import Routing
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.catalogue import autoscaler
