@@ -15,7 +15,7 @@ import terminal
 from bench import decision
 from bench.figures import Figure, all_hold
 from decision_study import options, plan, promises, records, report, running
-from decision_study.family import command, excess_command
+from decision_study.family import command, excess_command, reactive_command
 from decision_study.points import points_of
 from decision_study.progress import bar
 from decision_study.records import Job, Record
@@ -27,13 +27,15 @@ WIDTH_WITHOUT_TERMINAL = 170
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run, report, and return the exit status; `family` and `excess` are studies of their own."""
+    """Run, report, and return the exit status; `family` and its tables are studies of their own."""
     given = sys.argv[1:] if argv is None else argv
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if given[:1] == ["family"]:
         return command.main(given[1:])
     if given[:1] == ["excess"]:
         return excess_command.main(given[1:])
+    if given[:1] == ["reactive"]:
+        return reactive_command.main(given[1:])
     asked = options.parsed(argv)
     console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
     if asked.fresh:

@@ -12,34 +12,15 @@ import looks
 import results
 from decision_study.family import cell_results, command, hard, kept, peers, summary, verdicts
 from decision_study.family.kept import Kept
-from decision_study.family.measures import Hour, flap_times_s, hours_of, total
-from decision_study.records import Job
+from decision_study.family.measures import flap_times_s, hours_of, total
 from decision_study.versions import family_version_of
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.outcome import Move
 from simulator.autoscalers.fakes_view import truth
+from support.fakes_family import run
 from support.fakes_outcome import outcome, timeline
 
-HOUR = Hour(requests=1000, missed=20, gpu_hours=4.0, flaps=0, undone=0, late_minutes=2, minutes=60)
 OURS = "headroom"
-
-
-def run(
-    setting: str, share: float, gpu_hours: float, cell: str = "develop-000-jumps", undone: int = 0
-) -> Kept:
-    """A run of two hours, the second with this attainment and cost."""
-    autoscaler, _, knob = setting.partition(":")
-    knobs = ((knob, 1.0),) if knob else ()
-    missed = round(1000 * (1 - share))
-    second = replace(HOUR, missed=missed, gpu_hours=gpu_hours, undone=undone)
-    return Kept(
-        job=Job(cell=cell, autoscaler=autoscaler, knobs=knobs),
-        version="v",
-        wall_s=1.0,
-        hours=(replace(HOUR, missed=900), second),
-        max_replicas=10,
-        operations=4,
-    )
 
 
 def test_first_hour_does_not_count_and_a_short_run_counts_whole() -> None:
