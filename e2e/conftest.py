@@ -16,13 +16,21 @@ from pathlib import Path
 import pytest
 
 from chart.helm import Helm
-from cluster import Cluster, ClusterError, ControlPlane, ExternalCluster, Node, NotPossibleError
+from cluster import (
+    Cluster,
+    ClusterError,
+    ControlPlane,
+    ExternalCluster,
+    Node,
+    NotPossibleError,
+    provision,
+)
 from cluster.images import shipped
 from cluster.images.builds import BASE_IMAGE
 from cluster.layout import Cache
 from cluster.local import LocalCluster
 from cluster.progress import OnConsole
-from cluster.tools import binaries, prometheus, provision
+from cluster.tools import binaries, prometheus
 
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from cluster import ownership
+from cluster import ownership, provision
 from cluster.control_plane import ControlPlane
 from cluster.errors import ClusterError, NotPossibleError
 from cluster.images import builds as images
@@ -18,7 +18,6 @@ from cluster.layout import Cache, Layout
 from cluster.node import Node
 from cluster.plan import Plan
 from cluster.progress import OnConsole
-from cluster.tools import provision
 
 DEFAULT_NAME = "local"
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}

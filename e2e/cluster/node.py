@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from cluster import addresses, cgroups, components, configuration
+from cluster import addresses, cgroups, components, configuration, provision
 from cluster.commands import environment
 from cluster.errors import ClusterError
 from cluster.images import buildah, store
@@ -20,7 +20,6 @@ from cluster.layout import Cache
 from cluster.local import LocalCluster
 from cluster.plan import Component
 from cluster.progress import Progress, Silent
-from cluster.tools import provision
 
 GPU = "nvidia.com/gpu"
 NODE_PATIENCE_S = 60.0

@@ -6,12 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from cluster import Cluster, ClusterError, ExternalCluster, Node, wait_until
+from cluster import Cluster, ClusterError, ExternalCluster, Node, provision, wait_until
 from cluster.images import shipped
 from cluster.images.shipped import Shipped
 from cluster.layout import Cache
 from cluster.progress import Progress
-from cluster.tools import provision
 from demo import plan
 from demo.reader import Reader, UnreadableError
 from demo.scene import Scene

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from chart.helm import Helm
-from cluster import ClusterError
+from cluster import ClusterError, provision
 from cluster.layout import Cache
 from cluster.progress import OnConsole
-from cluster.tools import binaries, provision
+from cluster.tools import binaries
 from release.dockerfile import DockerfileError
 from release.lock import LockError
 from release.making import UNPUBLISHED, Release, make

@@ -17,10 +17,9 @@ from rich.markup import escape
 
 import terminal
 from bench.figures import Figure, all_hold, table
-from cluster import ClusterError, ControlPlane
+from cluster import ClusterError, ControlPlane, provision
 from cluster.layout import Cache
 from cluster.progress import OnConsole
-from cluster.tools import provision
 from reliability import parts
 from reliability.attacks import part as attacks
 from reliability.generation import generation

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cluster import Node, wait_until
+from cluster import Node, provision, wait_until
 from cluster.images import shipped
 from cluster.layout import Cache
 from cluster.progress import Progress
-from cluster.tools import provision
 from load.running import GENERATOR, Load, running
 from scenarios.world import Service, emulated, install_operator
 

@@ -13,11 +13,10 @@ from typer.testing import CliRunner
 
 from chart.helm import Helm
 from chart.paths import CHART, ROOT
-from cluster import ClusterError
+from cluster import ClusterError, provision
 from cluster.commands import run
 from cluster.layout import Cache
 from cluster.progress import OnConsole
-from cluster.tools import provision
 from release.__main__ import app
 from release.making import Release, make, package
 from release.signing import Signer

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from headroom_server.batching_composition.engines import build_engines
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import Engine
+from headroom_server.protocols.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.repository import samples
 from headroom_server.repository.description import Description
 from headroom_server.runtime.batching.featuring import FeatureSource
@@ -15,7 +16,6 @@ from headroom_server.runtime.batching.model_queue import Limits
 from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.caches import cache_of, input_cache_of
 from headroom_server.runtime.store import ModelSource
-from headroom_server.scheduling.request_options import DEFAULT_CLASS, SloClass, SloClasses
 from headroom_server.settings import Settings
 
 if TYPE_CHECKING:

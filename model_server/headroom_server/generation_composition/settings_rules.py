@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headroom_server.engine import LoadError
-from headroom_server.scheduling.request_options import (
+from headroom_server.protocols.request_options import (
     BATCH_CLASS,
     DEFAULT_CLASS,
     SloClass,

@@ -20,7 +20,7 @@ from headroom_server.open_inference_grpc.failures import CODES
 from headroom_server.open_inference_grpc.message_reads import MessageReads, client_of
 from headroom_server.open_inference_grpc.stream_reads import StreamReads
 from headroom_server.open_inference_grpc.wire_bounds import UNCHECKED_BYTES
-from headroom_server.scheduling.retry_headers import RETRY_HEADERS
+from headroom_server.protocols.retry_headers import RETRY_HEADERS
 
 log = logging.getLogger("headroom_server")
 

@@ -30,7 +30,7 @@ from headroom_server.openai_api.answers.cached import forbids_caching
 from headroom_server.openai_api.prompts.bounds import most_body_bytes
 from headroom_server.openai_api.service import GenerationService
 from headroom_server.protocols import descriptions
-from headroom_server.scheduling.request_options import USUAL, parse_request_options
+from headroom_server.protocols.request_options import USUAL, parse_request_options
 from headroom_server.web.shared_bound import SharedBound
 
 EXTENSIONS = ("model_configuration",)

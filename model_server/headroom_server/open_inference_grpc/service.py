@@ -32,10 +32,10 @@ from headroom_server.open_inference_grpc.wire_bounds import (
 )
 from headroom_server.protocols import descriptions
 from headroom_server.protocols.open_inference import Inference
+from headroom_server.protocols.request_options import RequestOptions, parse_request_options
 from headroom_server.runtime.control import Control
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ServedModel
-from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.web.inference.parsing_turns import ParsingTurns
 from headroom_server.web.shared_bound import SharedBound
 

@@ -18,7 +18,7 @@ from headroom_server.openai_api.answers.encoding import AnswerIdentity, Form
 from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
-from headroom_server.scheduling.request_options import RequestOptions
+from headroom_server.protocols.request_options import RequestOptions
 
 
 class ReceivedText(NamedTuple):

@@ -11,7 +11,7 @@ from headroom_server.generation.values import GenerationLimits, GenerationReques
 from headroom_server.openai_api.bodies.parameters import Call, ChatCall, Choices
 from headroom_server.openai_api.prompts.bounds import context_of, most_reported
 from headroom_server.openai_api.prompts.encoder import EncodedCall
-from headroom_server.scheduling.request_options import RequestOptions
+from headroom_server.protocols.request_options import RequestOptions
 
 
 def build_requests(

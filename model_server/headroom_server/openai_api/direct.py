@@ -20,8 +20,8 @@ from headroom_server.openai_api.endpoints import Endpoint, endpoint_of
 from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.request_reader import ReceivedRequest
 from headroom_server.openai_api.service import GenerationService
+from headroom_server.protocols.request_options import RequestOptions
 from headroom_server.released_errors import release
-from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.web.close_policy import ClosePolicy
 from headroom_server.web.inference.direct import Exchange, Respond
 from headroom_server.web.inference.known_heads import Head

@@ -17,12 +17,12 @@ from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import Parse
 from headroom_server.openai_api.prompts.bounds import most_body_bytes
 from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
-from headroom_server.runtime.generating.generator import Generator
-from headroom_server.scheduling.request_options import (
+from headroom_server.protocols.request_options import (
     BATCH_CLASS,
     RequestOptions,
     parse_request_options,
 )
+from headroom_server.runtime.generating.generator import Generator
 from headroom_server.web.inference.parsing_turns import ParsingTurns
 from headroom_server.web.inference.request_body import explain, read_body
 from headroom_server.web.shared_bound import Reservation, SharedBound

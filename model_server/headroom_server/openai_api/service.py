@@ -19,9 +19,9 @@ from headroom_server.openai_api.bodies.parameters import Call
 from headroom_server.openai_api.endpoints import MakeForm, Parse
 from headroom_server.openai_api.prompts.encoder import EncodedCall, PromptEncoder
 from headroom_server.openai_api.request_reader import ReceivedRequest, RequestReader
+from headroom_server.protocols.request_options import USUAL, RequestOptions
 from headroom_server.runtime.generating.generation_run import GenerationRun
 from headroom_server.runtime.generating.generator import Generator
-from headroom_server.scheduling.request_options import USUAL, RequestOptions
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.tracing.current import TRACE
 from headroom_server.web.shared_bound import SharedBound

@@ -23,7 +23,7 @@ from headroom_server.openai_api.errors import InvalidFieldError
 from headroom_server.openai_api.prompts.encoder import SHORT_BODY_BYTES
 from headroom_server.openai_api.prompts.rendering import only_prompt
 from headroom_server.openai_api.service import GenerationService
-from headroom_server.scheduling.request_options import parse_request_options
+from headroom_server.protocols.request_options import parse_request_options
 from headroom_server.web.inference.request_body import explain
 from headroom_server.web.shared_bound import Reservation
 

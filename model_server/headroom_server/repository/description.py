@@ -53,6 +53,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from headroom_server.protocols.request_options import SloClass, SloClasses
 from headroom_server.repository.formats import Format, check_weights_name
 from headroom_server.repository.tables import (
     CacheFields,
@@ -68,7 +69,6 @@ from headroom_server.repository.tables import (
     read_only,
 )
 from headroom_server.rule_words import text_form
-from headroom_server.scheduling.request_options import SloClass, SloClasses
 from headroom_server.signature import Signature
 from headroom_server.tensors import DYNAMIC, TensorSpec
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from headroom_server.datatypes import DATATYPES
-from headroom_server.scheduling.request_options import LAST_PRIORITY, USUAL_PRIORITY
+from headroom_server.protocols.request_options import LAST_PRIORITY, USUAL_PRIORITY
 from headroom_server.tensors import DYNAMIC, TensorSpec
 from headroom_server.value_ranges import ValueRange
 

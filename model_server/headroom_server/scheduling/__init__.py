@@ -7,5 +7,4 @@
 - the batch: batching, batch_selection, deadlines, entries
 - what it costs: cost_model, batch_cost_fit, deferred_updates
 - when devices are free: device_pool, device_time
-- what a request says: request_options, retry_headers
 """

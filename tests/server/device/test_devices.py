@@ -17,11 +17,11 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import DeviceLostError, LoadError, Staged, Work
 from headroom_server.lifecycle import Phase
+from headroom_server.protocols.request_options import RequestOptions
 from headroom_server.runtime.batching.model_queue import Limits
 from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.store import ModelSource
-from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.settings import Settings
 from headroom_server.settings_sources import InvalidSettingsError, from_environment, merged
 from headroom_server.signature import Signature

@@ -11,8 +11,8 @@ from headroom.profiles.best_effort import without_best_effort
 from headroom.telemetry.errors import InvalidMetric
 from headroom.telemetry.samples.pod_samples import PodSamples
 from headroom_server.generation.scheduling.options import SchedulingOptions
+from headroom_server.protocols.request_options import SloClass
 from headroom_server.runtime.generating.generation_requests import GeneratorOptions
-from headroom_server.scheduling.request_options import SloClass
 from support.generation_front import ScriptedExecutor, front
 
 CLASSES = {"chat": SloClass(priority=1), "batch": SloClass(batch=True)}

@@ -20,8 +20,8 @@ from headroom_server.generation.values import GenerationLimits
 from headroom_server.generation_composition.caches import build_caches
 from headroom_server.generation_composition.engines import build_engine, build_executor
 from headroom_server.generation_composition.settings_rules import check_applicable, classes_of
+from headroom_server.protocols.request_options import SloClass
 from headroom_server.repository.random_llama import LlamaSize, write_random_llama
-from headroom_server.scheduling.request_options import SloClass
 from headroom_server.settings_sources import InvalidSettingsError
 from support.composed_generation import composed, settings_of
 from support.loopback import on_loopback

@@ -19,9 +19,9 @@ from headroom_server.openai_api.answers.collecting import CollectedAnswer
 from headroom_server.openai_api.answers.completion_form import CompletionForm
 from headroom_server.openai_api.answers.encoding import AnswerIdentity, Part, Usage
 from headroom_server.openai_api.answers.streaming import StreamedAnswer
+from headroom_server.protocols.request_options import SloClass
 from headroom_server.runtime.generating.generation_requests import GeneratorOptions
 from headroom_server.runtime.generating.generation_run import GenerationRun
-from headroom_server.scheduling.request_options import SloClass
 from support.generation_front import LIMITS, ScriptedExecutor, answers, content, events, front
 from support.server_world import until
 

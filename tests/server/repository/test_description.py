@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headroom_server.engine import LoadError, Work
+from headroom_server.protocols.request_options import SloClass
 from headroom_server.repository.description import Description
 from headroom_server.repository.description_file import parse
 from headroom_server.repository.formats import Format
 from headroom_server.repository.samples import works
 from headroom_server.repository.signatures import agreed
-from headroom_server.scheduling.request_options import SloClass
 from headroom_server.signature import Signature
 from headroom_server.tensors import TensorSpec
 

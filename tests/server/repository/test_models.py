@@ -12,11 +12,11 @@ from headroom_server.connection import Connection
 from headroom_server.device.startup import WarmUpPlan
 from headroom_server.engine import LoadError, Work
 from headroom_server.errors import RefusedError, UnknownModelError
+from headroom_server.protocols.request_options import USUAL
 from headroom_server.runtime.batching.model_queue import Limits
 from headroom_server.runtime.batching.runner import Runner
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import LoadFailedError, ModelState, ModelVersion
-from headroom_server.scheduling.request_options import USUAL
 from headroom_server.signature import Signature
 from support.server_world import FakeEngine, until
 

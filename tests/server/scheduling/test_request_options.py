@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from headroom_server.batching_composition.runners import slo_classes
 from headroom_server.errors import InvalidRequestError
-from headroom_server.scheduling.request_options import (
+from headroom_server.protocols.request_options import (
     RequestOptions,
     SloClass,
     parse_request_options,
 )
-from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
+from headroom_server.protocols.retry_headers import RETRY_HEADERS, is_retry
 from headroom_server.settings import Settings
 
 CLASSES = {"default": SloClass(4, 1.0), "gold": SloClass(1, 0.1), "batch": SloClass(9, None)}

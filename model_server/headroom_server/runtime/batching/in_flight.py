@@ -14,6 +14,7 @@ from headroom_server.connection import Connection
 from headroom_server.device.batches import ExecutedBatch, Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import DisconnectedError, ExpiredError, RequestError
+from headroom_server.protocols.request_options import RequestOptions
 from headroom_server.runtime.batching.pending import (
     DoneCallback,
     PendingRequest,
@@ -25,7 +26,6 @@ from headroom_server.runtime.batching.pending import (
 from headroom_server.runtime.batching.shared_queue import SharedQueue
 from headroom_server.scheduling.admission import Refusal, shed_error
 from headroom_server.scheduling.entries import QueueEntry
-from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.scheduling.scheduler import ACCEPTED, Offer
 from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Ledger

@@ -11,11 +11,11 @@ from headroom_server.connection import Connection
 from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import RefusedError, RequestError
+from headroom_server.protocols.request_options import TIMEOUT, RequestOptions, check_deadline
 from headroom_server.runtime.batching.featuring import Featuring
 from headroom_server.runtime.batching.in_flight import InFlight
 from headroom_server.runtime.batching.pending import DoneCallback, outcome_of
 from headroom_server.scheduling.admission import Refusal, closed_error
-from headroom_server.scheduling.request_options import TIMEOUT, RequestOptions, check_deadline
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.tracing.current import TRACE
 

@@ -15,6 +15,7 @@ from headroom_server.connection import Connection
 from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import AbandonedError
+from headroom_server.protocols.request_options import RequestOptions, SloClasses
 from headroom_server.runtime.batching.featuring import FeatureSource, Featuring
 from headroom_server.runtime.batching.in_flight import InFlight
 from headroom_server.runtime.batching.intake import Intake
@@ -22,7 +23,6 @@ from headroom_server.runtime.batching.pending import DoneCallback, PendingReques
 from headroom_server.runtime.batching.shared_queue import SharedQueue
 from headroom_server.runtime.model_life import ModelLife
 from headroom_server.scheduling.admission import Caps, Refusal
-from headroom_server.scheduling.request_options import RequestOptions, SloClasses
 from headroom_server.scheduling.scheduler import Scheduler
 from headroom_server.signature import Signature
 from headroom_server.telemetry.accounting import Ledger

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from headroom_server.caching.generation_cache import GenerationCache
 from headroom_server.errors import LateError, QueueFullError, RefusedError
 from headroom_server.generation.ports import ManagedEngine
-from headroom_server.runtime.generating.generation_run import GenerationRun
-from headroom_server.runtime.model_life import ModelLife
-from headroom_server.scheduling.admission import Refusal, closed_error
-from headroom_server.scheduling.request_options import (
+from headroom_server.protocols.request_options import (
     FIRST_TOKEN_TIMEOUT,
     TIMEOUT,
     RequestOptions,
     SloClasses,
     check_deadline,
 )
+from headroom_server.runtime.generating.generation_run import GenerationRun
+from headroom_server.runtime.model_life import ModelLife
+from headroom_server.scheduling.admission import Refusal, closed_error
 from headroom_server.telemetry.accounting import Ledger, Outcome
 from headroom_server.telemetry.class_ledger import ClassLedgers
 from headroom_server.telemetry.generation_ledger import GenerationLedger

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from headroom_server.generation.ports import ManagedEngine
 from headroom_server.generation.values import Delivery, FinishReason, GenerationRequest
+from headroom_server.protocols.request_options import RequestOptions
 from headroom_server.runtime.generating.choice_run import ChoiceRun, Deliver
-from headroom_server.scheduling.request_options import RequestOptions
 from headroom_server.telemetry.accounting import Outcome
 from headroom_server.telemetry.class_ledger import ClassLedger, ClassLedgers
 from headroom_server.telemetry.generation_ledger import GenerationLedger

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from headroom_server.protocols import descriptions
+from headroom_server.protocols.request_options import TIMEOUT
 from headroom_server.protocols.schemas import (
     ErrorBody,
     InferRequest,
@@ -20,7 +21,6 @@ from headroom_server.protocols.schemas import (
 )
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ServedModel
-from headroom_server.scheduling.request_options import TIMEOUT
 from headroom_server.telemetry.exposition import CONTENT_TYPE
 from headroom_server.telemetry.metrics import render_all
 from headroom_server.web.application.raw_routes import Endpoint, add_route, json_response

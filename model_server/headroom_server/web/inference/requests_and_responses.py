@@ -15,9 +15,9 @@ from headroom_server.device.batches import Outputs
 from headroom_server.engine import Work
 from headroom_server.errors import InvalidRequestError
 from headroom_server.protocols import open_inference
+from headroom_server.protocols.request_options import RequestOptions, parse_request_options
 from headroom_server.runtime.registry import Models
 from headroom_server.runtime.served_model import ModelCodecs, ServedModel
-from headroom_server.scheduling.request_options import RequestOptions, parse_request_options
 from headroom_server.web.inference.parsing_turns import ParsingTurns
 from headroom_server.web.inference.request_body import explain, read_body
 from headroom_server.web.inference.response_heads import HEAD_LENGTH, Answer

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headroom_server.errors import ImpossibleDeadlineError, InvalidRequestError
-from headroom_server.scheduling.retry_headers import RETRY_HEADERS, is_retry
+from headroom_server.protocols.retry_headers import RETRY_HEADERS, is_retry
 
 TIMEOUT = b"x-request-timeout"
 """Seconds from arrival after which the client no longer needs the response."""
