@@ -69,7 +69,6 @@ class Answers(_Message):
     kinds: tuple[int, ...]
     cpu_s: float
     """What generating the load took on a processor."""
-    late_p50_s: float
     late_p99_s: float
     """How late requests were sent."""
     retried: int

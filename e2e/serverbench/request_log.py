@@ -35,7 +35,6 @@ class RequestLog:
             statuses=tuple(self.statuses),
             kinds=tuple(self.kinds),
             cpu_s=cpu_s,
-            late_p50_s=late_s[len(late_s) // 2],
             late_p99_s=late_s[int(0.99 * (len(late_s) - 1))],
             retried=self.retried,
             connections=connections,

@@ -25,7 +25,6 @@ def test_request_without_the_right_answer_never_ends() -> None:
         statuses=(200, 429, Status.LOST),
         kinds=(0, 0, 0),
         cpu_s=0.0,
-        late_p50_s=0.0,
         late_p99_s=0.0,
         retried=0,
         connections=1,

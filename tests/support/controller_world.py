@@ -64,16 +64,13 @@ class FakeRecorder:
         self.minutes: list[bool] = []
         self.tokens: list[tuple[dict[str, float | None], float]] = []
         self.rates: dict[str, float | None] = {}
-        self.overdue_pods = 0
         self.troubles: dict[str, set[str]] = {}
         self.holds: list[str] = []
-        self.unlisted_namespaces: list[str] = []
 
     def decided(self, service: Any, decision: Decision) -> None:
         self.decisions.append(decision)
 
-    def overdue(self, service: Any, pods: int) -> None:
-        self.overdue_pods = pods
+    def overdue(self, service: Any, pods: int) -> None: ...
 
     def gateway_rates(self, service: Any, rates: Any) -> None:
         self.rates = dict(rates)
@@ -100,11 +97,9 @@ class FakeRecorder:
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:
         self.outcomes.append(outcome)
 
-    def unlisted(self, namespaces: Any) -> None:
-        self.unlisted_namespaces = list(namespaces)
+    def unlisted(self, namespaces: Any) -> None: ...
 
-    def unread(self, services: Any) -> None:
-        self.unread_services = list(services)
+    def unread(self, services: Any) -> None: ...
 
     def forgotten(self, namespace: str, name: str) -> None:
         self.gone.append(f"{namespace}/{name}")

@@ -21,9 +21,6 @@ class SplitPlan:
 
     prefill: int
     decode: int
-    prefill_rps: float
-    """Rate of each prefill replica."""
-    decode_rps: float
     moved_s: float = 0.0
     """What the transfer of a mean prompt takes of the time to first token."""
 
@@ -65,12 +62,5 @@ def plan_split(service: GeneratingService, arrival_rps: float) -> SplitPlan | No
             return None
         usable_rps = service.ceiling * fleet.capacity.full_rps
         number = max(1, number, rounded_up(arrival_rps / usable_rps))
-        pools.append((number, min(usable_rps, fleet.capacity_rps(fleet.target_s, number))))
-    (prefill, prefill_rps), (decode, decode_rps) = pools
-    return SplitPlan(
-        prefill=prefill,
-        decode=decode,
-        prefill_rps=prefill_rps,
-        decode_rps=decode_rps,
-        moved_s=moved_s,
-    )
+        pools.append(number)
+    return SplitPlan(prefill=pools[0], decode=pools[1], moved_s=moved_s)

@@ -46,10 +46,6 @@ def poisson(
         yield make(key, now_s, chance)
 
 
-def conversation(key: int, now_s: float, chance: random.Random) -> GenerationRequest:
-    return request(key, *lengths(chance), arrived_s=now_s)
-
-
 def ran(requests: Iterable[GenerationRequest], options: SchedulingOptions = UNBOUNDED,
         limits: GenerationLimits = GPU) -> World:  # fmt: skip
     world = World(limits=limits, options=options)

@@ -8,8 +8,8 @@ from copy import deepcopy
 
 import pytest
 
-from gateway.test_router_targets import LABELS, ROUTED
-from gateway.test_router_targets import World as TargetWorld
+from controller.routing.test_router_targets import LABELS, ROUTED
+from controller.routing.test_router_targets import World as TargetWorld
 from headroom.controller.routing.hand_back import LOOK_EVERY_S, HandBack
 from headroom.errors import ClusterError, Forbidden, Unavailable
 from headroom.resources.endpoint_slice import MANAGED_BY_LABEL, SERVICE_NAME_LABEL

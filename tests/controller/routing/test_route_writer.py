@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.test_router_targets import ROUTED
+from controller.routing.test_router_targets import ROUTED
 from headroom.controller.act.child_writer import ChildWriter
 from headroom.controller.routing.gateway_probe import GatewayProber
 from headroom.controller.routing.handover import RETIRED_AFTER_S

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.idle_cluster import IdleCluster
+from controller.routing.idle_cluster import IdleCluster
 from headroom.controller.routing import Router
 from headroom.controller.routing.ports import OnEvent, OnList
 from headroom.controller.services.service_cache import ServiceCache
