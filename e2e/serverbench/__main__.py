@@ -25,10 +25,10 @@ import terminal
 from bench.figures import Figure, all_hold, table
 from results import FOLDER
 from serverbench import options, plan, records
-from serverbench.comparison import side_by_side
-from serverbench.findings import Findings
 from serverbench.installing import ENVIRONMENTS, CannotInstallError, install
-from serverbench.judging import judged
+from serverbench.judgement.comparison import side_by_side
+from serverbench.judgement.findings import Findings
+from serverbench.judgement.judging import judged
 from serverbench.measuring import SERVERS, Bench, fingerprint, unmeasured, visited
 from serverbench.records import Key, Record
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from serverbench.accounts import machine_cpu_s
-from serverbench.arrivals import Segment
-from serverbench.exchange import Answers, Kind, Plan
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import Answers, Kind, Plan
 from serverbench.running import Running
 from serverbench.windows import Window, window
 
@@ -100,7 +100,7 @@ def generate(plan: Plan) -> Answers:
 @contextlib.contextmanager
 def _ready(plan: Plan) -> Iterator[subprocess.Popen[str]]:
     """Start the generator with its connections warm; it ends with the block."""
-    command = [sys.executable, "-m", "serverbench.loader"]
+    command = [sys.executable, "-m", "serverbench.generator.loader"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None

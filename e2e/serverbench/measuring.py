@@ -10,13 +10,13 @@ from functools import cache, partial
 from pathlib import Path
 
 from results import digest
-from serverbench import faults, knees, lengths, rates, soak
+from serverbench.experiments import faults, knees, lengths, rates, soak
+from serverbench.experiments.scale import Scale
 from serverbench.loading import LoadError, Values
 from serverbench.peer_servers import PEER_SERVERS
 from serverbench.plan import ON_THE_USUAL_DEVICE, Visit
 from serverbench.records import Case, Key, Record, finite
 from serverbench.running import CannotStartError, Running, running
-from serverbench.scale import Scale
 from serverbench.servers import (
     BARE,
     BARE_ASGI,

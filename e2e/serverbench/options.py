@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from serverbench.experiments.scale import FULL, QUICK, QUICK_PEERS, Scale
 from serverbench.peer_servers import PEER_NAMES
 from serverbench.records import Case
-from serverbench.scale import FULL, QUICK, QUICK_PEERS, Scale
 from serverbench.servers import BARE, OURS
 
 SOAK_MINUTES = 10.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from serverbench.experiments.scale import Scale
 from serverbench.records import Case, Key
-from serverbench.scale import Scale
 from serverbench.servers import BARE, OURS
 
 ON_THE_USUAL_DEVICE = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from serverbench.exchange import Kind, request_bytes
+from serverbench.generator.exchange import Kind, request_bytes
 from serverbench.peers import sleeping
 
 HERE = Path(__file__).parent

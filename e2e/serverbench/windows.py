@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from serverbench.exchange import OK, Answers
+from serverbench.generator.exchange import OK, Answers
 
 REFUSED = (429, 503)
 

@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from bench.server.loading import DURATIONS, NEVER_S, Load, _durations
-from serverbench.exchange import Answers, Status
+from serverbench.generator.exchange import Answers, Status
 
 
 def test_durations_have_the_mean_and_nearly_the_variation_of_the_lognormal() -> None:

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from serverbench.comparison import COLUMNS, cell, side_by_side
-from serverbench.findings import Findings
-from serverbench.judging import judged
+from serverbench.judgement.comparison import COLUMNS, cell, side_by_side
+from serverbench.judgement.findings import Findings
+from serverbench.judgement.judging import judged
 from serverbench.records import Case, Record
 from serverbench.servers import BARE, OURS
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from serverbench.experiments.scale import FULL
 from serverbench.options import parsed
 from serverbench.peer_servers import PEER_NAMES
 from serverbench.plan import expected_s, keys, visits
 from serverbench.records import Case, Key, Record, add, load
-from serverbench.scale import FULL
 from serverbench.servers import BARE, OURS
 
 

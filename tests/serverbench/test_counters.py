@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from serverbench.exchange import Status
-from serverbench.exposition import disagreements, grown, series, total
+from serverbench.experiments.exposition import disagreements, grown, series, total
+from serverbench.generator.exchange import Status
 
 BEFORE = series('headroom_requests_total{model="m",outcome="ok"} 5\n')
 TEXT = """

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from serverbench.arrivals import Segment
-from serverbench.exchange import Kind, Plan, Status, request_bytes
-from serverbench.loader import Loader
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import Kind, Plan, Status, request_bytes
+from serverbench.generator.loader import Loader
 
 pytestmark = pytest.mark.clock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from serverbench.http_answers import head_of, is_complete
+from serverbench.generator.http_answers import head_of, is_complete
 
 LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"

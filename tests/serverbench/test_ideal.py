@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serverbench import ideal
-from serverbench.arrivals import Segment, kinds, lognormal_lengths, poisson
-from serverbench.knees import draws, ladder
+from serverbench.experiments import ideal
+from serverbench.experiments.knees import draws, ladder
+from serverbench.experiments.scale import FULL, QUICK
+from serverbench.generator.arrivals import Segment, kinds, lognormal_lengths, poisson
 from serverbench.loading import SLO_S
-from serverbench.scale import FULL, QUICK
 from serverbench.servers import Device
 from serverbench.windows import quantile
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from serverbench.exchange import Answers, Status
+from serverbench.generator.exchange import Answers, Status
 from serverbench.windows import window
 
 

@@ -30,8 +30,8 @@ from generation_peers import engines, processes
 from generation_peers.benchmark import LETTERS, SMALL
 from generation_peers.lengths import Question, questions
 from headroom_server.repository.random_llama import write_random_llama
-from serverbench.arrivals import Segment
-from serverbench.exchange import OK, Kind, Plan, request_bytes
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import OK, Kind, Plan, request_bytes
 from serverbench.loading import generate
 
 QUESTIONS, SCALE = 64, 4.0

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bench.figures import Figure, at_least, at_most, shown
 from generation_peers.lengths import Question
-from serverbench.exchange import OK, Answers
+from serverbench.generator.exchange import OK, Answers
 
 FIRST_TOKEN_S = 1.0
 TIME_PER_TOKEN_S = 0.2

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist
 
-from serverbench.arrivals import Segment
-from serverbench.exchange import OK, Answers, Kind, Plan, request_bytes
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import OK, Answers, Kind, Plan, request_bytes
 from serverbench.loading import generate
 
 PATH = "/v1/models/model:predict"

@@ -23,7 +23,7 @@ class Noticed:
     lost: int
     """Requests without the right answer."""
     failures: Mapping[int, int]
-    """The same by HTTP status; below 1: without one (`serverbench.exchange.Status`)."""
+    """The same by HTTP status; below 1: without one (`serverbench.generator.exchange.Status`)."""
     slowdown: float | None
     """p95 of the answered requests to that without the attack; None: none was answered."""
 

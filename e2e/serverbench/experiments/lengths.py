@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from serverbench import ideal
-from serverbench.arrivals import Segment, kinds, lognormal_lengths, poisson
-from serverbench.exchange import Kind, request_bytes
-from serverbench.knees import highest_rate
+from serverbench.experiments import ideal
+from serverbench.experiments.knees import highest_rate
+from serverbench.experiments.scale import Scale
+from serverbench.generator.arrivals import Segment, kinds, lognormal_lengths, poisson
+from serverbench.generator.exchange import Kind, request_bytes
 from serverbench.loading import SLO_S, Values
 from serverbench.running import running
-from serverbench.scale import Scale
 from serverbench.servers import HEADROOM, PADDED_FIFO, V2_PATH, Device
 from serverbench.windows import quantile
 

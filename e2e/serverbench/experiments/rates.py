@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 
-from serverbench.arrivals import Segment
-from serverbench.exchange import Kind
+from serverbench.experiments.scale import Scale
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import Kind
 from serverbench.loading import IMPATIENT_S, SLO_S, Loaded, Values, await_calm, load
 from serverbench.running import Running
-from serverbench.scale import Scale
 from serverbench.servers import OURS, TYPED, Device
 
 LIGHT_RPS, STEADY_RPS, CPU_RPS = 20.0, 300.0, 500.0

@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Sequence
 
-from serverbench.http_answers import Head
+from serverbench.generator.http_answers import Head
 
 CLOCK_MONOTONIC, TIMER_ABSOLUTE, PR_SET_TIMERSLACK = 1, 1, 29
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serverbench.exchange import Answers, Status
+from serverbench.generator.exchange import Answers, Status
 
 
 class RequestLog:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from bench.figures import Figure, shown
-from serverbench.bounded_figures import at_least, at_most
-from serverbench.findings import Findings
+from serverbench.judgement.bounded_figures import at_least, at_most
+from serverbench.judgement.findings import Findings
 from serverbench.peer_servers import PEER_NAMES
 from serverbench.records import Case
 from serverbench.servers import BARE, OURS

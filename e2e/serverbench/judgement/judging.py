@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from bench.figures import Figure, shown
-from serverbench import judging_faults, judging_load
-from serverbench.findings import Findings
+from serverbench.judgement import judging_faults, judging_load
+from serverbench.judgement.findings import Findings
 from serverbench.records import Case
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from serverbench.exchange import OK, Status
+from serverbench.generator.exchange import OK, Status
 
 Series = tuple[str, str]
 """Name, and the value of its one label besides the model; empty without."""

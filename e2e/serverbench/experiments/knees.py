@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Sequence
 from functools import cache
 
-from serverbench import ideal
-from serverbench.arrivals import Segment, poisson
-from serverbench.exchange import Kind
+from serverbench.experiments import ideal
+from serverbench.experiments.scale import FULL, Scale
+from serverbench.generator.arrivals import Segment, poisson
+from serverbench.generator.exchange import Kind
 from serverbench.loading import IMPATIENT_S, SLO_S, Values, await_calm, load
 from serverbench.running import Running
-from serverbench.scale import FULL, Scale
 from serverbench.servers import Device
 from serverbench.windows import quantile
 

@@ -11,12 +11,12 @@ import threading
 import time
 from pathlib import Path
 
-from serverbench.arrivals import Segment
-from serverbench.exposition import grown, series, total
+from serverbench.experiments.exposition import grown, series, total
+from serverbench.experiments.rates import OVERLOAD
+from serverbench.experiments.scale import Scale
+from serverbench.generator.arrivals import Segment
 from serverbench.loading import IMPATIENT_S, SLO_S, Values, load
-from serverbench.rates import OVERLOAD
 from serverbench.running import Running, running
-from serverbench.scale import Scale
 from serverbench.servers import HEADROOM, SLOW_FACTOR, Device, Server
 
 ADAPTED_S = 5.0

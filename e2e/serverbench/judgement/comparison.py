@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from serverbench.findings import Findings
+from serverbench.judgement.findings import Findings
 from serverbench.records import Case
 from serverbench.servers import OURS
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from serverbench.arrivals import Segment
-from serverbench.exchange import OK, Kind, Status, request_bytes
-from serverbench.exposition import disagreements, grown, series
+from serverbench.experiments.exposition import disagreements, grown, series
+from serverbench.generator.arrivals import Segment
+from serverbench.generator.exchange import OK, Kind, Status, request_bytes
 from serverbench.loading import Values, load
 from serverbench.running import Running, running
 from serverbench.servers import HEADROOM, ROW, V2_BODY, V2_PATH, Device

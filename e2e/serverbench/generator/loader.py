@@ -18,11 +18,11 @@ import sys
 import time
 from collections import OrderedDict
 
-from serverbench.arrivals import kinds, poisson
-from serverbench.exchange import OK, Plan, Status
-from serverbench.http_answers import Head, head_of, is_complete
-from serverbench.request_log import RequestLog
-from serverbench.sockets import Connection, ConnectionPool, Timer
+from serverbench.generator.arrivals import kinds, poisson
+from serverbench.generator.exchange import OK, Plan, Status
+from serverbench.generator.http_answers import Head, head_of, is_complete
+from serverbench.generator.request_log import RequestLog
+from serverbench.generator.sockets import Connection, ConnectionPool, Timer
 
 RECEIVE_BYTES = 65_536
 SWEEP_S = 0.1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.figures import Figure, shown
-from serverbench.bounded_figures import at_least, at_most
-from serverbench.findings import Findings
+from serverbench.judgement.bounded_figures import at_least, at_most
+from serverbench.judgement.findings import Findings
 from serverbench.records import Case
 from serverbench.servers import OURS
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from serverbench.arrivals import Segment
+from serverbench.generator.arrivals import Segment
 
 
 class Status(IntEnum):

@@ -1,0 +1,1 @@
+"""Compares measured figures with what is promised, and says what was found."""
