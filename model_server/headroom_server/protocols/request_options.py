@@ -1,4 +1,4 @@
-"""A request's options: deadline, priority, tenant, and whether it is a further try. Pure.
+"""A request's options: deadline, priority, tenant, and whether it is a retry. Pure.
 
 HTTP headers and gRPC metadata have the same names. An SLO class supplies the values that a request
 does not set itself; the class `default` applies to requests that name no class.

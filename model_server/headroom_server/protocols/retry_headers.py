@@ -1,6 +1,6 @@
 """Recognizes retries by the headers of clients and proxies. Pure.
 
-| header | sent by | a further try |
+| header | sent by | a retry |
 |---|---|---|
 | `x-retry-attempt` | clients that count their retries from 0 | 1 and more |
 | `x-stainless-retry-count` | clients of OpenAI and Anthropic | 1 and more |
@@ -8,7 +8,7 @@
 | `grpc-previous-rpc-attempts` | gRPC's own retries | 1 and more |
 | `x-envoy-attempt-count` | Envoy and Istio, for the retries of a proxy | 2 and more |
 
-These headers belong to others: a value that is not understood is no error, and no further try.
+These headers belong to others: a value that is not understood is no error, and no retry.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ alike.
 | the target is shorter than one request takes | SLOInfeasible |
 | the percentile exceeds its target | AboveTarget |
 | clients wait for saturated replicas, so arrivals are a lower bound | HiddenDemand |
-| a part of what arrives are further tries | RetriesCounted |
+| a part of the arrivals are retries | RetriesCounted |
 | connections stay with saturated replicas | ConnectionsPinned |
 | more replicas serve no more requests | DownstreamLimit |
 | a metric is missing, or too old | MetricsMissing, MetricsStale |
@@ -166,7 +166,7 @@ class StatusReason(StrEnum):
     HIDDEN_DEMAND = "HiddenDemand"
     """DemandVisible: clients wait for saturated replicas, so arrivals are a lower bound."""
     RETRIES_COUNTED = "RetriesCounted"
-    """DemandVisible: many requests miss, and a part of what arrives are further tries, so arrivals
+    """DemandVisible: many requests miss, and a part of the arrivals are retries, so arrivals
     are an upper bound."""
 
     NO_OBSTACLE = "NoObstacle"

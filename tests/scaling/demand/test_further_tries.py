@@ -1,4 +1,4 @@
-"""A request that says it is a further try is one only where another one has missed."""
+"""A request that is marked as a retry counts as one only where another one has missed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.fakes_scaling import COST, Service
 
 @dataclass
 class ReportedService(Service):
-    """A share of the requests is named further tries, and a share is refused."""
+    """A share of the requests is marked as retries, and a share is refused."""
 
     named: float = 0.0
     refused: float = 0.0

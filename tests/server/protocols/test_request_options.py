@@ -35,7 +35,7 @@ CHAT = {"chat": SloClass(first_token_deadline_s=0.5)}
         ),
         pytest.param({"x-tenant": "a"}, {}, None, RequestOptions(None, 5, "a"), id="a tenant"),
         pytest.param(
-            {"x-retry-attempt": "2"}, {}, None, RequestOptions(retried=True), id="a further try"
+            {"x-retry-attempt": "2"}, {}, None, RequestOptions(retried=True), id="a retry"
         ),
         pytest.param({}, CLASSES, None, RequestOptions(1.0, 4), id="the default class"),
         pytest.param(

@@ -17,7 +17,7 @@ class DemandStatus(Value):
 
     known: Word
     """Exact, AtLeast (clients wait for saturated replicas, so they send less than they want) or
-    IncludesRetries (a part of what arrives are further tries)."""
+    IncludesRetries (a part of the arrivals are retries)."""
     rate: Word
     """The rate as text: `160/s`; `>=160/s` where it is a lower bound, `<=80/s` where it is an upper
     bound."""

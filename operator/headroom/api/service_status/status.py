@@ -47,8 +47,8 @@ class Status(Value):
     selector: Annotated[str, Field(max_length=512)] = ""
     """Label selector of the pods."""
     reason: Annotated[str, Field(max_length=128)] | None = None
-    """Most important reason: why Ready is False, why replicas cannot be written, or else that of
-    the last decision; CollectingMetrics while the metrics history is too short for one."""
+    """Most important reason: that of Ready if it is False, that of an obstacle to writing replicas,
+    or else that of the last decision; CollectingMetrics while the history is too short for one."""
     decision: DecisionStatus | None = None
     """The last scaling decision."""
     signals: SignalsStatus | None = None

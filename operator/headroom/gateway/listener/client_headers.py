@@ -26,7 +26,7 @@ RETRIES = (
     "amz-sdk-request",
     "grpc-previous-rpc-attempts",
 )
-"""Names of a further try: replicas count none of those as demand. `x-envoy-attempt-count` is
+"""Headers that mark a retry, which replicas do not count as demand. `x-envoy-attempt-count` is
 Envoy's own here."""
 _REMOVED = (CLASS, PRIORITY, TENANT, *RETRIES)
 

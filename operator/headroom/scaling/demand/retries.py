@@ -1,4 +1,4 @@
-"""Bounds the arrival rate while many requests miss: further tries are not demand.
+"""Bounds the arrival rate while many requests miss: retries are not demand.
 
 A client that gives up and tries again is counted once per try. With a patience of 2 s and 8 tries,
 40 requests per second become 374. Further tries that say so are subtracted. For others: they come

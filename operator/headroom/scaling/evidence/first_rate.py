@@ -23,7 +23,7 @@ def with_first_rate(
 ) -> DemandEstimate:
     """Return the estimate with the rate of a burst; itself without one, or while many miss.
 
-    While many requests miss, more than the rate of before may be further tries. The rate is stale:
+    While many requests miss, more than the rate of before may be retries. The rate is stale:
     nothing is removed by it or learned from it, and what is reported stays unknown.
     """
     waiting, before_rps = unknown.signals.waiting, _rate_before(state, now_s)

@@ -1,7 +1,7 @@
-"""Subtracts further tries from the counted arrivals while many requests miss.
+"""Subtracts retries from the counted arrivals while many requests miss.
 
-Any client may name its requests further tries, and nothing would be left of the demand. Each of
-them follows a request that missed; what was not counted before is demand, however often tried.
+A client that marked all its requests as retries would leave nothing of the demand. So at most as
+many are subtracted as requests missed before: each retry follows a miss.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def without_further_tries(
     most_rps = retries.at_most_rps
     if most_rps is None or most_rps >= rate_rps:
         return state, replace(exact, at_most_rps=most_rps)
-    detail = f"{rate_rps:.3g}/s counted with further tries, about {most_rps:.3g}/s first tries"
+    detail = f"{rate_rps:.3g}/s counted with retries, about {most_rps:.3g}/s first tries"
     demand = Demand(known=DemandKnown.INCLUDES_RETRIES, rate_rps=most_rps, detail=detail)
     bounded = replace(exact.signals.arrival_rps, value=most_rps)
     signals = replace(exact.signals, arrival_rps=bounded)
@@ -56,14 +56,14 @@ def without_further_tries(
 
 
 def _without_retries(exact: DemandEstimate, rate_rps: float, named: float) -> DemandEstimate:
-    """Subtract the further tries that say so."""
+    """Subtract the requests that are marked as retries."""
     first_rps = (1.0 - named) * rate_rps
     signals = replace(
         exact.signals, arrival_rps=replace(exact.signals.arrival_rps, value=first_rps)
     )
     demand = Demand(rate_rps=first_rps)
     if named >= NAMED_RETRIES:
-        detail = f"{rate_rps:.3g}/s counted, {100 * named:.2g}% of them further tries"
+        detail = f"{rate_rps:.3g}/s counted, {100 * named:.2g}% of them retries"
         demand = Demand(known=DemandKnown.INCLUDES_RETRIES, rate_rps=first_rps, detail=detail)
     return replace(exact, demand=demand, signals=signals, at_most_rps=first_rps)
 
@@ -72,4 +72,4 @@ PAUSE_S = 10.0
 """Between a miss and the next try: OpenAI's clients wait for up to 8 s. Not a longer window: more
 would be subtracted than misses, and a client that lies could keep replicas from being added."""
 NAMED_RETRIES = 0.05
-"""Fewer further tries are not mentioned."""
+"""A smaller share of retries is not mentioned."""

@@ -23,7 +23,7 @@ def forecast_arrivals(
 ) -> tuple[State, Expected | None]:
     """Return the expected arrivals, None while no rate is known; learn from fresh rates.
 
-    A burst counts up to `at_most_rps`: what exceeds it are further tries.
+    A burst counts up to `at_most_rps`; the rest are retries.
     """
     rate = signals.arrival_rps
     if rate.value is None:

@@ -14,7 +14,7 @@ class DemandKnown(StrEnum):
     AT_LEAST = "AtLeast"
     """Replicas are saturated and clients wait for them: the count is a lower bound."""
     INCLUDES_RETRIES = "IncludesRetries"
-    """Many requests miss, and part of what arrives are further tries: the count is an upper
+    """Many requests miss, and part of the arrivals are retries: the count is an upper
     bound."""
 
 

@@ -37,7 +37,7 @@ class WindowTotal:
     arrivals: float
     missed: float
     retried: float = 0.0
-    """Arrivals that said that they were further tries."""
+    """Arrivals that were marked as retries."""
     latency: Vector
     """Cumulative per bound of the grid, [bounds]."""
 

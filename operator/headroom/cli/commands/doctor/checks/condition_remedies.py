@@ -61,8 +61,8 @@ REMEDIES: dict[StatusReason, str] = {
     _R.HIDDEN_DEMAND: "nothing to do: replicas are added until clients no longer wait; if "
     "maxReplicas or accelerators bind, another finding says so",
     _R.RETRIES_COUNTED: "let clients retry with exponential backoff and jitter, under a retry "
-    "budget (at most 10% of their requests), and send x-retry-attempt: N with further tries, "
-    "which then do not count as demand",
+    "budget (at most 10% of their requests), and send x-retry-attempt: N with each retry, "
+    "so that retries do not count as demand",
     _R.CONNECTIONS_PINNED: "set spec.routing.mode to Gateway, which sends each request to the "
     "replica with the fewest in flight (with targetRef, clients of the Service that RoutingReady "
     "names); or let the server or the clients close connections after "
