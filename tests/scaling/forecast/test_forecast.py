@@ -75,6 +75,22 @@ def test_forecast_without_analogs_is_the_present_rate() -> None:
     assert found.later.for_latency_rps == found.later.for_ceiling_rps
 
 
+@pytest.mark.parametrize(
+    ("usual_rps", "now_rps", "latency_rps"),
+    [
+        (0.2, 8 / 30, 0.243),  # 8 instead of 6 requests: two deviations of 8 minutes are more
+        (0.2, 13 / 30, 0.313),  # 13 show 9.4 at least
+        (100.0, 104.0, 102.1),  # 3120 show 3064 at least
+    ],
+)
+def test_forecast_of_a_high_window_is_what_it_surely_shows(
+    usual_rps: float, now_rps: float, latency_rps: float
+) -> None:
+    found = expected(history(lambda _: usual_rps, 1800.0), 1800.0, now_rps)
+    assert found.later.for_latency_rps == pytest.approx(latency_rps, rel=0.01)
+    assert found.most.for_latency_rps == pytest.approx(latency_rps, rel=0.01)
+
+
 def test_forecast_at_a_short_peak_is_the_rate_after_it() -> None:
     peaks = every_five_minutes(60.0)
     found = expected(history(peaks, 2450.0), 2450.0, 400.0)  # 50 s into the ninth

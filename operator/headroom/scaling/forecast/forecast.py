@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from headroom.scaling.forecast.analog_forecast import AnalogForecast, rate_after, ratio_of
 from headroom.scaling.forecast.bursts import Burst, Bursts
 from headroom.scaling.forecast.periodic_peaks import PeriodicPeaks
-from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector
+from headroom.scaling.forecast.rate_history import WINDOW_S, StableRate, Vector, least_of
 from headroom.scaling.forecast.trend import Trend, rising
 from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.tuning import SLACK_S, Component, Tuning
@@ -28,8 +28,8 @@ class Rates:
     for_ceiling_rps: float
     """The stable rate and its error: for the ceiling, because utilization is a mean."""
     for_latency_rps: float
-    """The higher of that and the rate of the stable window: for latency, which noise raises as
-    well."""
+    """The higher of that and what the stable window surely shows: for latency, which half a minute
+    of more requests raises as well."""
     occasion: str = ""
     """What determines the rates, for people, if it is neither the present rate nor an analog."""
 
@@ -100,11 +100,12 @@ class Forecast:
             stable = past.history.stable_rate(now_s, rate_rps)
             rising_s = self.trend.seen_s if self.trend is not None else 0.0
             weights = past.weights(stable.rate_rps, policy.stable_window_s, rising_s)
-            if policy.pace > 1.0:  # more than the stable rate is noise of few requests
-                rate_rps = stable.rate_rps
+            sure_rps = rate_rps  # a significant rise is no chance
+            if self.trend is None:
+                sure_rps = least_of(rate_rps, policy.stable_window_s)
             then_s = now_s + start_s + self._served_s
-            later = self._later(tuning, then_s, rate_rps, stable, weights)
-            most = self._most(tuning, now_s + start_s + SLACK_S, rate_rps, stable, weights)
+            later = self._later(tuning, then_s, sure_rps, stable, weights)
+            most = self._most(tuning, now_s + start_s + SLACK_S, sure_rps, stable, weights)
             burst_rps = self._rest_of_burst(tuning, now_s, rate_rps, burst_rps, start_s)
         if tuning.has(Component.PERIODIC_PEAKS):
             later = _at_least(later, self.peaks.expected_rps(now_s, start_s))
@@ -112,18 +113,18 @@ class Forecast:
         return Expected(later=later, most=most, burst_rps=burst_rps)
 
     def _later(
-        self, tuning: Tuning, then_s: float, rate_rps: float, stable: StableRate, weights: Vector
+        self, tuning: Tuning, then_s: float, sure_rps: float, stable: StableRate, weights: Vector
     ) -> Rates:
         past, rise = self.analogs.later, self._rise(then_s, stable)
         ratio = past.quantile(weights, tuning.expected_share, rise) if past else rise
-        return self._rates(tuning, ratio, rise, rate_rps, stable)
+        return self._rates(tuning, ratio, rise, sure_rps, stable)
 
     def _most(
-        self, tuning: Tuning, then_s: float, rate_rps: float, stable: StableRate, weights: Vector
+        self, tuning: Tuning, then_s: float, sure_rps: float, stable: StableRate, weights: Vector
     ) -> Rates:
         past, rise = self.analogs.most, self._rise(then_s, stable)
         ratio = past.quantile(weights, tuning.kept_share, rise) if past else rise
-        return self._rates(tuning, max(1.0, ratio), rise, rate_rps, stable)
+        return self._rates(tuning, max(1.0, ratio), rise, sure_rps, stable)
 
     @property
     def _served_s(self) -> float:
@@ -140,13 +141,13 @@ class Forecast:
         return max(1.0, ratio_of(self.trend.expected_rps(then_s), stable.rate_rps))
 
     def _rates(
-        self, tuning: Tuning, ratio: float, rise: float, rate_rps: float, stable: StableRate
+        self, tuning: Tuning, ratio: float, rise: float, sure_rps: float, stable: StableRate
     ) -> Rates:
         certain_rps = stable.rate_rps + stable.error_rps
         most_rps = tuning.record_ratio * self.analogs.highest_rps
         return Rates(
             for_ceiling_rps=_after(ratio, rise, certain_rps, most_rps),
-            for_latency_rps=_after(ratio, rise, max(certain_rps, rate_rps), most_rps),
+            for_latency_rps=_after(ratio, rise, max(certain_rps, sure_rps), most_rps),
             occasion=f" as the rise of the last {self.trend.seen_s:g} s goes on"
             if self.trend and ratio == rise > 1
             else "",

@@ -183,3 +183,12 @@ def _stable_rates(measured: NDArray[np.float64]) -> Vector:
 def error_of(rate_rps: float, window_s: float) -> float:
     """Return `DEVIATIONS` of the requests of a window, per second."""
     return DEVIATIONS * math.sqrt(rate_rps / window_s)
+
+
+def least_of(rate_rps: float, window_s: float) -> float:
+    """Return the rate less a deviation of the requests of its window, not below 0.
+
+    A hold looks at three windows or more, and of six one is a deviation too high by chance. Worked:
+    8 requests in 30 s show 0.17/s instead of 0.27/s, 3000 show 98/s instead of 100/s.
+    """
+    return max(0.0, rate_rps - math.sqrt(rate_rps / window_s))
