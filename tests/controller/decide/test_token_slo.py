@@ -306,3 +306,41 @@ def test_missed_first_token_adds_replicas_until_met() -> None:
         assert '"tokenRoom"' in world.status()["checkpoint"]
 
     play(scenario, kind=GeneratingWorld)
+
+
+COARSE_S = (0.25, 0.5, 1.0, 2.5, math.inf)
+"""Some of vLLM's bounds of the time to first token."""
+
+
+def between(ttft_s: float, target: str) -> TokenSLOController:
+    """After 200 requests that took so long, as vLLM counts them."""
+    slo = ServiceLevel.model_validate(
+        {"latency": {"target": "5s"}, "timeToFirstToken": {"percentile": 90, "target": target}}
+    )
+    promises, empty = NO_TOKEN_SLO, (0.0,) * len(COARSE_S)
+    for counted in (empty, tuple(200.0 * (ttft_s <= bound) for bound in COARSE_S)):
+        page = LatencyCounts(bounds_s=COARSE_S, counts=counted)
+        promises = promises.observe(slo, pages(page), 2.0)
+    return promises
+
+
+@pytest.mark.parametrize(
+    ("target", "missed", "grows", "text"),
+    [
+        pytest.param("1500ms", False, False, "is at least 1s and at most 2.5s", id="in the bucket"),
+        pytest.param("1s", True, True, "is 2.35s", id="at its lower bound"),
+        pytest.param("2500ms", False, False, "is 2.35s", id="at its upper bound"),
+    ],
+)
+def test_target_in_the_wide_bucket_of_the_percentile_is_neither_missed_nor_kept(
+    target: str, missed: bool, grows: bool, text: str
+) -> None:
+    """All take 1.1 s; spread evenly over the bucket, their 90th percentile would be 2.35 s."""
+    promises = between(1.1, target)
+    assert promises.measured[0].missed is missed
+    assert text in promises.measured[0].message
+    decided = decision(2.0, 4, 2)
+    assert bool(promises.removal_objection(decided)) is (missed or not promises.measured[0].decided)
+    for now_s in (2.0, 62.0, 64.0, 92.0):
+        promises = promises.update(POLICY, decision(now_s, 3, 3))
+    assert (promises.capacity_factor > 1.0) is grows

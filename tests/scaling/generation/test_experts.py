@@ -22,10 +22,10 @@ def seconds(cost: IterationCost, sequences: float, prompts: float, context: floa
     return alone + prompts * (together - alone)
 
 
-def learned(
+def taught(
     cost: IterationCost, numbers: np.ndarray, noise: float = 0.01, context_cv: float = 0.2
-) -> Estimate:
-    """Return the estimate from two-second intervals with these sequences."""
+) -> Ledger:
+    """Return the ledger after two-second intervals with these sequences."""
     random, ledger = np.random.default_rng(1), Ledger()
     for sequences in numbers.tolist():
         prompts = float(random.uniform(0.0, 0.05))
@@ -42,7 +42,14 @@ def learned(
             prompt_share=np.array([prompts]),
         )
         ledger = ledger.observe(one, Ratios(), 2.0)
-    found = ledger.fit(Ratios())
+    return ledger
+
+
+def learned(
+    cost: IterationCost, numbers: np.ndarray, noise: float = 0.01, context_cv: float = 0.2
+) -> Estimate:
+    """What these intervals say."""
+    found = taught(cost, numbers, noise, context_cv).fit(Ratios())
     assert found is not None
     return found
 
@@ -118,3 +125,9 @@ def test_what_no_column_describes_is_no_mixture(minutes: int) -> None:
     assert found is not None
     assert found.share == 0.0
     assert found.cost(Ratios()).prompt_token_s == pytest.approx(cost.prompt_token_s, rel=0.05)
+
+
+def test_experts_are_not_recognized_before_enough_load_was_seen() -> None:
+    ledger = taught(QWEN_30B_A3B, QUIET)
+    found = [ledger.fit(Ratios(), bends=bends) for bends in (False, True)]
+    assert [one.share > 0.0 for one in found if one is not None] == [False, True]

@@ -12,7 +12,7 @@ from headroom.scaling.generation.counters.spread import Spread, with_bound
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
-from headroom.simulator.generation.compiled.histogram_bounds import TOKEN_BOUNDS_S
+from headroom.simulator.generation.compiled.histogram_bounds import FIRST_BOUNDS_S, TOKEN_BOUNDS_S
 from support.generating_plant import GeneratingPlant, varied_lengths
 from support.generating_plants import LLAMA_70B
 
@@ -88,13 +88,39 @@ def test_a_promise_within_a_bucket_that_all_answers_keep_adds_no_replicas() -> N
     assert state.margin.beta == 0.0
 
 
+def test_first_tokens_in_the_bucket_of_their_promise_lie_where_the_model_expects_them() -> None:
+    """Prompts take about 1.2 s each, promised 1.5: vLLM counts them all between 1 and 2.5 s."""
+    targets = TokenTargets(first_token=Target(percentile=0.95, seconds=1.5))
+    policy = Policy(latency_target_s=42.0, token_targets=targets, max_replicas=40)
+    limits = EngineLimits(kv_tokens=450_000, sequences=256, iteration_tokens=8192)
+    plant = GeneratingPlant(
+        cost=LLAMA_70B, limits=limits, lengths=lambda _: (16_000, 50), rate_rps=lambda t: 0.02
+    )
+    plant.scale(1, at_once=True)
+    state, shares = State.initial(), []
+    while plant.now_s < 1200.0:
+        plant.run(2.0)
+        decision, state = decide(policy, state, _as_vllm_counts(plant.observe()))
+        found = None if decision.generation is None else decision.generation.first_token
+        if plant.now_s > 900.0 and found is not None and found.late_share is not None:
+            shares.append(found.late_share)
+    first = [value for engine in plant.engines for value in engine.first.values]
+    assert 1.0 < min(first)
+    assert sum(value > 1.5 for value in first) <= 0.1 * len(first)
+    assert np.mean(shares) < 0.1
+
+
 def _as_vllm_counts(observation: Observation) -> Observation:
-    """Return what is seen with vLLM's bounds for the time per token."""
+    """Return what is seen with vLLM's bounds for the times of tokens."""
     samples = []
     for one in observation.samples:
         page = one.generation
         assert page is not None
         assert page.output_token is not None
-        coarse = rebinned(page.output_token, TOKEN_BOUNDS_S)
-        samples.append(replace(one, generation=replace(page, output_token=coarse)))
+        coarse = replace(
+            page,
+            first_token=rebinned(page.first_token, FIRST_BOUNDS_S) if page.first_token else None,
+            output_token=rebinned(page.output_token, TOKEN_BOUNDS_S),
+        )
+        samples.append(replace(one, generation=coarse))
     return replace(observation, samples=tuple(samples))

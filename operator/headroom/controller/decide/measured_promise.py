@@ -35,22 +35,34 @@ class Measured:
     """None where no request was counted in the window."""
     class_name: str = ""
     """The class of requests that it is promised to; empty: the service's."""
+    between_s: tuple[float, float] | None = None
+    """Bounds of the wide bucket with both percentile and target: which is larger is not known."""
 
     @property
-    def known(self) -> bool:
-        """Whether any request was counted."""
-        return self.value_s is not None
+    def decided(self) -> bool:
+        """Whether requests were counted that tell whether it is kept."""
+        return self.value_s is not None and self.between_s is None
 
     @property
     def missed(self) -> bool:
         """Whether it is known to be broken."""
-        return self.value_s is not None and self.value_s > self.target_s
+        return self.decided and self.value_s is not None and self.value_s > self.target_s
+
+    @property
+    def ratio(self) -> float | None:
+        """The measured percentile over the target; 1 where it is not known which is larger."""
+        if self.value_s is None:
+            return None
+        return self.value_s / self.target_s if self.decided else 1.0
 
     def at_most(self, other: TokenMeasurement | None) -> Measured:
-        """Return the lower of this measurement of the service and another one of it."""
+        """Return the lower of this measurement of the service and another one of it.
+
+        The other one places the requests of a wide bucket, so that it is decided.
+        """
         if other is None or self.class_name or other.measured_s is None or self.value_s is None:
             return self
-        return replace(self, value_s=min(self.value_s, other.measured_s))
+        return replace(self, value_s=min(self.value_s, other.measured_s), between_s=None)
 
     @property
     def message(self) -> str:
@@ -58,6 +70,9 @@ class Measured:
         whose = f" of class {self.class_name}" if self.class_name else ""
         what = f"p{self.percentile} of {NAMES[self.name]}{whose}"
         found = "not known" if self.value_s is None else _text(self.value_s)
+        if self.between_s is not None:
+            least, most = map(_text, self.between_s)
+            found = f"at least {least} and at most {most}, which is all that the servers count"
         return f"{what} is {found}, the target {duration_text(self.target_s)}"
 
 

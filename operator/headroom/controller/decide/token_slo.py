@@ -5,7 +5,8 @@ token, so the measurement acts directly: an integral in logarithms over minutes,
 of measured time to target. The decision is made as if `capacity_factor` times as many requests
 arrived, under a utilization ceiling lower by the same factor. The factor changes only while the
 desired replicas have served for a whole window, and falls only while all token SLOs are met with a
-fifth to spare. While one is missed or unknown, no replica is removed.
+fifth to spare. While one is missed or unknown, no replica is removed. Where percentile and target
+are in one wide bucket of the servers' histogram, it is unknown, and the factor stays.
 
 Worked: twice the target, 300 s, a full window: each minute adds 60/300 ln 2, so the factor grows by
 15 %.
@@ -86,6 +87,9 @@ class TokenSLOController:
                     percentile=objective.percentile,
                     target_s=objective.target.seconds,
                     value_s=window.percentile_s(objective.percentile / 100),
+                    between_s=window.undecided_s(
+                        objective.percentile / 100, objective.target.seconds
+                    ),
                 )
             )
         if not measured:
@@ -132,7 +136,7 @@ class TokenSLOController:
         still = counts.ready == decision.current == decision.replicas and counts.ready == self.ready
         since_s = self.served_since_s if still else now_s
         kept = replace(self, last_s=now_s, served_since_s=since_s, ready=counts.ready)
-        known = [(one.value_s or 0.0) / one.target_s for one in self.measured if one.value_s]
+        known = [one.ratio for one in self.measured if one.ratio]
         if self.last_s is None or not known or now_s - since_s < WINDOW_S:
             return kept
         ratio = min(_SHARPEST, max(1 / _SHARPEST, *known))
@@ -177,7 +181,7 @@ class TokenSLOController:
             one.message
             for one in self.measured
             if (one.class_name, one.name) not in never
-            and (one.missed or (one.value_s is None and requests_end))
+            and (one.missed or (not one.decided and requests_end))
         ]
         return ", ".join(against)
 

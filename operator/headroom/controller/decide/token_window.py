@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroom.scaling.values.latency_counts import LatencyCounts
-from headroom.scaling.windows.histogram import percentile
+from headroom.scaling.windows.histogram import percentile, undecided
 
 WINDOW_S = 60.0
 """Generating takes seconds, so the decision's 30 s would hold too few requests."""
@@ -75,6 +75,11 @@ class TokenWindow:
         """Return the time that this share did not exceed; None where nothing was counted."""
         total = self.total
         return None if total is None else percentile(self.bounds_s, total, 0.0, ratio)
+
+    def undecided_s(self, ratio: float, target_s: float) -> tuple[float, float] | None:
+        """Return the bounds of a coarse bucket with both this percentile and the target."""
+        total = self.total
+        return None if total is None else undecided(self.bounds_s, total, 0.0, ratio, target_s)
 
 
 def _grown(pairs: Sequence[tuple[LatencyCounts, LatencyCounts | None]], size: int) -> _Counts:

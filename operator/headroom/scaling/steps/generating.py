@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import replace
-from headroom.scaling.generation.counters.spread import Spread
 from headroom.scaling.generation.fleet.class_fleets import binding_fleet
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.generation.fleet.learned_fleet import fleet_of
@@ -20,7 +19,14 @@ from headroom.scaling.generation.learning.learned import GenerationState
 from headroom.scaling.generation.learning.model_inputs import Inputs
 from headroom.scaling.generation.promises.class_judgement import ClassState
 from headroom.scaling.generation.promises.classes import SERVICE
-from headroom.scaling.generation.promises.token_promises import WINDOW_S, Measured, strictest
+from headroom.scaling.generation.promises.token_promises import (
+    NO_SPREADS,
+    WINDOW_S,
+    Measured,
+    Spreads,
+    strictest,
+)
+from headroom.scaling.generation.replica_model.replica import IDLE_RPS
 from headroom.scaling.promise.error_budget import Outcomes
 from headroom.scaling.state.state import State
 from headroom.scaling.steps.generation_judgement import (
@@ -96,14 +102,14 @@ def observe(
         rejected = rejected_at_gateways(state.windows, watched_s)
         classes = replace(classes, judgement=replace(classes.judgement, rejected=rejected))
     own, fleet, classes = _fleets(policy, learned.inputs, targets, routing, classes, observation)
-    token = None
+    expected = NO_SPREADS
     if own is not None and fleet is not None:
-        learned, token = _loaded(learned, own, fleet, signals, len(observation.ready))
+        learned, expected = _loaded(learned, own, fleet, signals, len(observation.ready))
         if policy.capacity_factor != 1.0:
             policy = replace(policy, capacity_factor=1.0)
         kept = without_infeasible(targets, own.capacity.infeasible)
-    measured = with_latency(learned.window.measure(targets, missed, token), targets, signals)
-    latest = learned.window.latest(kept, observation.now_s, token)
+    measured = with_latency(learned.window.measure(targets, missed, expected), targets, signals)
+    latest = learned.window.latest(kept, observation.now_s, expected)
     begun = learned.window.given_up(observation.now_s) if targets.latency is None else 0.0
     learned, outcomes = judge_outcomes(policy, state, learned, kept, latest, begun, fleet, classes)
     shown, judged = judged_signals(policy, signals, measured, own, classes)
@@ -166,16 +172,17 @@ def _loaded(
     fleet: GeneratingFleet,
     signals: Signals,
     ready: int,
-) -> tuple[GenerationState, Spread | None]:
-    """Note the load of a replica; return also the times per output token to expect under it."""
+) -> tuple[GenerationState, Spreads]:
+    """Note the load of a replica; return also the times of tokens to expect under it."""
     rate_rps = signals.arrival_rps
-    if not (rate_rps.fresh and rate_rps.value and ready):
-        return learned, None
-    load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
-    seen = learned.seen_load.observe(load, (in_flight.value or 0.0) / ready)
-    if seen is not learned.seen_load:
-        learned = replace(learned, seen_load=seen)
-    return learned, own.capacity.replica.output_token_spread(rate_rps.value / ready, ready)
+    if not (rate_rps.fresh and rate_rps.value is not None and ready):
+        return learned, NO_SPREADS
+    if rate_rps.value:
+        load, in_flight = rate_rps.value / ready / fleet.capacity.most_rps, signals.in_flight
+        seen = learned.seen_load.observe(load, (in_flight.value or 0.0) / ready)
+        if seen is not learned.seen_load:
+            learned = replace(learned, seen_load=seen)
+    return learned, own.capacity.replica.spreads(max(IDLE_RPS, rate_rps.value / ready), ready)
 
 
 def _of_latency(policy: Policy) -> TokenTargets:

@@ -66,7 +66,7 @@ def slo_met(tick: TickResult) -> Judgement:
         return FALSE, StatusReason.ABOVE_TARGET, f"{message}; {_above_target_step(tick)}"
     if (unknown := class_conditions.unmeasured(tick)) is not None:
         return unknown
-    if undecided_s is not None or any(one.value_s is None for one in tick.tokens):
+    if undecided_s is not None or any(not one.decided for one in tick.tokens):
         return UNKNOWN, StatusReason.LATENCY_NOT_MEASURED, message
     return TRUE, StatusReason.WITHIN_TARGET, message
 

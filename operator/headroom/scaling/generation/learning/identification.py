@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from headroom.scaling.generation.learning.iteration_cost import intervals
 from headroom.scaling.generation.learning.learned import LEAST_FIT_ITERATIONS, GenerationState
-from headroom.scaling.generation.learning.seen_load import DOUBT
 from headroom.scaling.values.token_decision import Identification
 from headroom.scaling.values.tokens import IterationCost
 
@@ -29,8 +28,8 @@ def identify(state: GenerationState, prior: IterationCost | None) -> Identificat
         missing.append("fixed and per-token cost separately: the load has hardly varied")
     if not state.seen_load.is_enough:
         missing.append(
-            f"cost at load: the highest load seen was {100 * state.seen_load.share:.0f}% of a "
-            f"replica's maximum, so {100 * (DOUBT - 1):.0f}% are added"
+            f"cost at load: known within {100 * state.error:.0f}%, which are added, because little "
+            f"load was seen (at most {100 * state.seen_load.share:.0f}% of a replica's maximum)"
         )
     if state.limits.kv_tokens is None:
         missing.append("KV memory: the servers do not report its size")

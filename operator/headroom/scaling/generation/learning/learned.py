@@ -13,11 +13,12 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_counters import TokenCounters
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count
+from headroom.scaling.generation.learning.doubt import LEAST
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.teaching import teach
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
 from headroom.scaling.generation.learning.request_lengths.lengths import Lengths
-from headroom.scaling.generation.learning.seen_load import DOUBT, SeenLoad
+from headroom.scaling.generation.learning.seen_load import SeenLoad
 from headroom.scaling.generation.learning.tail_correction import corrected
 from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
 from headroom.scaling.generation.replica_model.replica import GeneratingReplica, TailFactors
@@ -56,6 +57,8 @@ class GenerationState:
     """When the inputs were last compared with what is known."""
     cost: IterationCost | None = None
     """Estimate of the ledger; a stated cost before the first iteration."""
+    error: float = LEAST
+    """Of the time of a request at full load, as a share of it."""
     untaught: tuple[tuple[float, Increase], ...] = ()
     """(time, increase) of the ticks that the ledger has not taken in yet."""
     taught_s: float | None = None
@@ -140,12 +143,14 @@ class GenerationState:
             expected=None if self.inputs is None else self.inputs.cost,
             prior=prior,
             level=level,
+            bends=self.seen_load.is_enough,
         )
         return replace(
             self,
             ledger=taught.ledger,
             source=self.source if taught.source is None else taught.source,
             cost=taught.cost,
+            error=taught.error,
             untaught=(),
             taught_s=now_s,
         )
@@ -189,7 +194,7 @@ class GenerationState:
         if shape is None or cost is None or not cost.fixed_s + cost.sequence_s > 0.0:
             return self
         if not self.seen_load.is_enough:
-            cost = scaled(cost, DOUBT)
+            cost = scaled(cost, 1.0 + self.error)
         latest = Inputs(
             cost=cost,
             shape=shape,

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 ENOUGH = 0.35
 """Share of a replica's maximum load that must have been seen; estimates from less are
 optimistic."""
-DOUBT = 1.05
-"""Factor on the cost until then: the estimate is 2 to 7 % too low."""
 DOUBLED = 2.0
 """Factor by which a removal may raise the requests in flight per replica until then."""
 _ROUNDING = 1e-9

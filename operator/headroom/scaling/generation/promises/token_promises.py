@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from headroom.scaling.values.tokens import Binding, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile
 
 WINDOW_S = 60.0
+Spreads = Mapping[Binding, Spread]
+NO_SPREADS: Spreads = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +78,15 @@ class PromiseWindow:
         return sum(given_up for time_s, _, given_up in self.ticks if time_s >= since_s)
 
     def measure(
-        self, targets: TokenTargets, missed: float = 0.0, token: Spread | None = None
+        self, targets: TokenTargets, missed: float = 0.0, expected: Spreads = NO_SPREADS
     ) -> dict[Binding, Measured]:
         """Return the promises on tokens that a histogram shows; `missed` requests broke all.
 
-        `token` is the time per output token to expect.
+        `expected` are the times that the model expects of each.
         """
         if not self.ticks:
             return {}
-        return self._measured(targets, self.total, missed, token)
+        return self._measured(targets, self.total, missed, expected)
 
     def counts(self) -> dict[Binding, Vector]:
         """Return the histograms of the window, cumulative per bound."""
@@ -97,28 +100,32 @@ class PromiseWindow:
         }
 
     def latest(
-        self, targets: TokenTargets, now_s: float, token: Spread | None = None
+        self, targets: TokenTargets, now_s: float, expected: Spreads = NO_SPREADS
     ) -> dict[Binding, Measured]:
         """Return the promises over what ended since the last tick."""
         if not self.ticks or self.ticks[-1][0] < now_s:
             return {}
-        return self._measured(targets, self.ticks[-1][1], 0.0, token)
+        return self._measured(targets, self.ticks[-1][1], 0.0, expected)
 
     def _measured(
-        self, targets: TokenTargets, counts: Vector, missed: float, token: Spread | None
+        self, targets: TokenTargets, counts: Vector, missed: float, expected: Spreads
     ) -> dict[Binding, Measured]:
-        cut, grid, found = len(self.grid.first_token), self.grid, {}
-        first, output = targets.first_token, targets.output_token
-        if first is not None and grid.first_token:
-            found[Binding.TIME_TO_FIRST_TOKEN] = measured_of(
-                first, grid.first_token, counts[:cut], missed
-            )
-        if output is not None and grid.output_token and _has_times(counts, cut):
-            bounds_s, known, share = grid.output_token, self.total[cut:], None
-            if token is not None:
-                share = token.share_within(bounds_s, known, output.seconds)
-            bounds_s, counts = with_bound(bounds_s, counts[cut:], output.seconds, share)
-            found[Binding.TIME_PER_OUTPUT_TOKEN] = measured_of(output, bounds_s, counts, missed)
+        cut, grid, output = len(self.grid.first_token), self.grid, targets.output_token
+        if output is not None and not (grid.output_token and _has_times(counts, cut)):
+            output = None
+        promised = (
+            (Binding.TIME_TO_FIRST_TOKEN, targets.first_token, grid.first_token, slice(cut)),
+            (Binding.TIME_PER_OUTPUT_TOKEN, output, grid.output_token, slice(cut, None)),
+        )
+        found: dict[Binding, Measured] = {}
+        for binding, target, bounds_s, columns in promised:
+            if target is None or not bounds_s:
+                continue
+            share, spread = None, expected.get(binding)
+            if spread is not None:
+                share = spread.share_within(bounds_s, self.total[columns], target.seconds)
+            split = with_bound(bounds_s, counts[columns], target.seconds, share)
+            found[binding] = measured_of(target, *split, missed)
         return found
 
 

@@ -173,13 +173,24 @@ class GeneratingReplica:
             token_s *= self.work.output_tokens * longer
         return first_s + token_s
 
-    def output_token_spread(self, arrival_rps: float, replicas: int) -> Spread | None:
-        """Return the times per output token to expect; None where the engine cannot keep up."""
-        occupancy = occupancy_of(self.work, arrival_rps)
+    def spreads(self, arrival_rps: float, replicas: int) -> dict[Binding, Spread]:
+        """Return the times of tokens to expect; none where the engine cannot keep up."""
+        occupancy, found = occupancy_of(self.work, arrival_rps), {}
         if occupancy is None:
-            return None
+            return {}
         step_s, cv = mean_and_cv(occupancy, self.output_cv, self.pooled(replicas))
-        return Spread(mean_s=self.factors.output_token * step_s / self.work.accepted, cv=cv)
+        token_s = self.factors.output_token * step_s / self.work.accepted
+        found[Binding.TIME_PER_OUTPUT_TOKEN] = Spread(mean_s=token_s, cv=cv)
+        first = Binding.TIME_TO_FIRST_TOKEN
+        if (target := self.targets.first_token) is not None:
+            median_s, tail_s = (
+                self.percentile_s(first, one, arrival_rps, replicas)
+                for one in (_MEDIAN, target.percentile)
+            )
+            spread = Spread.through(median_s, tail_s, target.percentile)
+            if spread is not None:
+                found[first] = spread
+        return found
 
     def floor_s(self, binding: Binding, percentile: float) -> float:
         """Return the percentile at an idle replica: no number of replicas keeps a lower one."""
@@ -191,3 +202,4 @@ class GeneratingReplica:
 
 
 IDLE_RPS = 1e-6
+_MEDIAN = 0.5

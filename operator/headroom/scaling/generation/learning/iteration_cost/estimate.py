@@ -57,6 +57,10 @@ class Estimate:
     """a, b, d, c, and f with experts."""
     deviations: float
     """Sum of squared deviations of times and ratios."""
+    normal: Vector
+    """X'X of times and ratios."""
+    noise_s: float
+    """What a squared error of one deviation is, in seconds."""
 
     def cost(self, ratios: Ratios) -> IterationCost:
         """Return the cost, with the part that counters cannot show."""
@@ -73,19 +77,25 @@ class Estimate:
 
 
 def estimate(
-    total: Vector, ratios: Ratios, before: float = 0.0, least_noise_s: float = 0.0
+    total: Vector,
+    ratios: Ratios,
+    before: float = 0.0,
+    least_noise_s: float = 0.0,
+    *,
+    bends: bool = True,
 ) -> Estimate:
     """Return the cost that explains the sums best.
 
     `before` is the share of experts that was taken last, which less evidence keeps; `least_noise_s`
-    what an error of one deviation is at least, of a machine that is not as fast at all times.
+    what an error of one deviation is at least, of a machine that is not as fast at all times;
+    `bends`, whether enough load was seen to tell a bend from chance.
     """
     line = sums.squares(total)
     stated = ratios.experts_per_prompt > 0.0
     shares = [before] if before > 0.0 else []
     if stated:
         shares = [experts.nearest(ratios.expert_share)]
-    elif line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
+    elif bends and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
         shares = [*experts.SHARES]
     mixtures = [sums.squares(total, share) for share in shares]
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
@@ -181,7 +191,10 @@ def _minimum(
         inner = squares.inner + noise_s * rows.T @ rows
         parts = non_negative(inner, squares.products)
     assert parts is not None
-    return Estimate(share=share, parts=parts, deviations=_left_s(squares, parts) / noise_s)
+    left_s = _left_s(squares, parts)
+    return Estimate(
+        share=share, parts=parts, deviations=left_s / noise_s, normal=inner, noise_s=noise_s
+    )
 
 
 def _by_logarithm(times: float) -> float:

@@ -124,7 +124,9 @@ class Ledger:
         bins = _with_bins(self.bins, {key: tuple(found.tolist())}, elapsed_s)
         return replace(self, bins=bins, iterations=self.iterations + count)
 
-    def fit(self, ratios: Ratios, stated: IterationCost | None = None) -> Estimate | None:
+    def fit(
+        self, ratios: Ratios, stated: IterationCost | None = None, *, bends: bool = True
+    ) -> Estimate | None:
         """Return the estimate of the cost; None before the first iteration.
 
         A stated cost is scaled to what was seen, then counts as PRIOR_ITERATIONS at an idle engine,
@@ -135,7 +137,7 @@ class Ledger:
         total = sums.total(self.bins.values())
         if stated is not None:
             total = total + _stated(total, stated)
-        return estimate(total, ratios, self.share, self.steadiness.noise_s)
+        return estimate(total, ratios, self.share, self.steadiness.noise_s, bends=bends)
 
     @cached_property
     def spread(self) -> float:

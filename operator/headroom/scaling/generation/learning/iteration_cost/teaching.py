@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_increase import Increase
+from headroom.scaling.generation.learning.doubt import LEAST, error_at_load
 from headroom.scaling.generation.learning.iteration_cost import intervals
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
@@ -20,6 +21,8 @@ class Taught(NamedTuple):
     source: str | None
     """What the increases were read from; empty if they do not suffice, None if there were none."""
     cost: IterationCost | None
+    error: float = LEAST
+    """Of the time of a request at full load, as a share of it."""
 
 
 def teach(
@@ -32,11 +35,13 @@ def teach(
     expected: IterationCost | None,
     prior: IterationCost | None,
     level: float,
+    bends: bool = True,
 ) -> Taught:
     """Return the ledger with these increases, each with its time, of replicas that are warm.
 
     Exact sums are preferred to intervals. `expected` is the cost so far, `prior` a stated one, and
-    `level` how many replicas get requests in turn.
+    `level` how many replicas get requests in turn; `bends` whether enough load was seen to
+    recognize experts that are not stated.
     """
     ratios = Ratios.of(prior)
     source: str | None = None
@@ -50,7 +55,8 @@ def teach(
     elif warm and shape is not None:
         found, source = intervals.intervals_of(intervals.joined(warm), shape, level)
         ledger = ledger.observe(found, ratios, elapsed_s, expected)
-    estimate = ledger.fit(ratios, prior)
+    estimate = ledger.fit(ratios, prior, bends=bends)
     if estimate is None:
         return Taught(ledger, source, prior)
-    return Taught(replace(ledger, share=estimate.share), source, estimate.cost(ratios))
+    error = LEAST if shape is None else max(LEAST, error_at_load(estimate, shape, ratios))
+    return Taught(replace(ledger, share=estimate.share), source, estimate.cost(ratios), error)
