@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headroom.scaling import Observation, Policy, State, decide
-from headroom.scaling.generation.counters.spread import Spread, with_bound
+from headroom.scaling.generation.counters.spread import Alone, Spread, with_bound
 from headroom.scaling.values.policy import Routing
 from headroom.scaling.values.tokens import EngineLimits, Target, TokenTargets
 from headroom.scaling.windows.histogram import attainment, percentile, rebinned
@@ -88,6 +88,26 @@ def test_a_promise_within_a_bucket_that_all_answers_keep_adds_no_replicas() -> N
     assert state.margin.beta == 0.0
 
 
+@pytest.mark.parametrize(
+    ("counts", "median_s", "in_time"),
+    [
+        pytest.param((0, 100, 100), 1.2, 1.0, id="none waited"),
+        pytest.param((0, 100, 100), 0.2, 1 / 3, id="all waited"),
+        pytest.param((50, 100, 100), 1.2, 1.0, id="as many as without a queue"),
+        pytest.param((0, 90, 100), 1.2, 0.9, id="what is above the bucket is late"),
+        pytest.param((0, 100, 100), 2.2, 0.0, id="late by their own prompts"),
+    ],
+)
+def test_first_tokens_in_the_bucket_of_a_promise_lie_where_they_would_alone(
+    counts: tuple[float, ...], median_s: float, in_time: float
+) -> None:
+    bounds_s, known = (1.0, 2.5, float("inf")), np.array(counts, dtype=float)
+    alone = Alone.through(median_s, 1.1 * median_s, 0.95)
+    assert alone is not None
+    split = with_bound(bounds_s, known, 1.5, alone.share_within(bounds_s, known, 1.5))
+    assert attainment(*split, 0.0, 1.5) == pytest.approx(in_time, abs=0.01)
+
+
 def test_first_tokens_in_the_bucket_of_their_promise_lie_where_the_model_expects_them() -> None:
     """Prompts take about 1.2 s each, promised 1.5: vLLM counts them all between 1 and 2.5 s."""
     targets = TokenTargets(first_token=Target(percentile=0.95, seconds=1.5))
@@ -105,7 +125,7 @@ def test_first_tokens_in_the_bucket_of_their_promise_lie_where_the_model_expects
         if plant.now_s > 900.0 and found is not None and found.late_share is not None:
             shares.append(found.late_share)
     first = [value for engine in plant.engines for value in engine.first.values]
-    assert 1.0 < min(first)
+    assert min(first) > 1.0
     assert sum(value > 1.5 for value in first) <= 0.1 * len(first)
     assert np.mean(shares) < 0.1
 

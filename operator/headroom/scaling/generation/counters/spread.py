@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Self
 
 import numpy as np
 
@@ -31,7 +32,7 @@ class Spread:
     """Coefficient of variation."""
 
     @classmethod
-    def through(cls, median_s: float, percentile_s: float, percentile: float) -> Spread | None:
+    def through(cls, median_s: float, percentile_s: float, percentile: float) -> Self | None:
         """Return the one with these two percentiles; None where they are no times."""
         if not 0.0 < median_s <= percentile_s < math.inf:
             return None
@@ -65,6 +66,35 @@ class Spread:
             logarithms.cdf(math.log(one_s)) if 0.0 < one_s < math.inf else float(one_s > 0.0)
             for one_s in times_s
         ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alone(Spread):
+    """The time of a request that waits for no other; how long others wait is not known.
+
+    So as many as the bucket would have without a queue are where they would be, the rest anywhere
+    in it. Worked: prompts of 1.2 s are all in time for 1.5 s, those of 0.2 s that took 1 to 2.5 s
+    waited, and a third of them is.
+    """
+
+    def share_within(
+        self, bounds_s: Sequence[float], counts: Vector, seconds: float
+    ) -> float | None:
+        """Return the share of a bucket's requests that take at most so long; `counts` cumulative.
+
+        None at a bound, and above the last finite one.
+        """
+        index = bisect_left(bounds_s, seconds)
+        lower_s, before = (bounds_s[index - 1], counts[index - 1]) if index else (0.0, 0.0)
+        inside, upper_s = float(counts[index] - before), bounds_s[index]
+        if seconds == upper_s or not inside > 0.0 or math.isinf(upper_s):
+            return None
+        below, here, upper = self._below(lower_s, seconds, upper_s)
+        alone = min(1.0, (upper - below) * float(counts[-1]) / inside)
+        even = (seconds - lower_s) / (upper_s - lower_s)
+        if not alone > 0.0:
+            return even
+        return alone * (here - below) / (upper - below) + (1.0 - alone) * even
 
 
 _LEAST_VARIANCE = 1e-6

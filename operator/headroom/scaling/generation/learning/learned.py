@@ -143,7 +143,7 @@ class GenerationState:
             expected=None if self.inputs is None else self.inputs.cost,
             prior=prior,
             level=level,
-            bends=self.seen_load.is_enough,
+            enough=self.seen_load.is_enough,
         )
         return replace(
             self,

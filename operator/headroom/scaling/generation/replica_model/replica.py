@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 from headroom.scaling.frozen import cached_property
-from headroom.scaling.generation.counters.spread import Spread
+from headroom.scaling.generation.counters.spread import Alone, Spread
 from headroom.scaling.generation.replica_model.first_token import first_token_s
 from headroom.scaling.generation.replica_model.occupancy import (
     Occupancy,
@@ -175,7 +175,8 @@ class GeneratingReplica:
 
     def spreads(self, arrival_rps: float, replicas: int) -> dict[Binding, Spread]:
         """Return the times of tokens to expect; none where the engine cannot keep up."""
-        occupancy, found = occupancy_of(self.work, arrival_rps), {}
+        found: dict[Binding, Spread] = {}
+        occupancy = occupancy_of(self.work, arrival_rps)
         if occupancy is None:
             return {}
         step_s, cv = mean_and_cv(occupancy, self.output_cv, self.pooled(replicas))
@@ -183,13 +184,10 @@ class GeneratingReplica:
         found[Binding.TIME_PER_OUTPUT_TOKEN] = Spread(mean_s=token_s, cv=cv)
         first = Binding.TIME_TO_FIRST_TOKEN
         if (target := self.targets.first_token) is not None:
-            median_s, tail_s = (
-                self.percentile_s(first, one, arrival_rps, replicas)
-                for one in (_MEDIAN, target.percentile)
-            )
-            spread = Spread.through(median_s, tail_s, target.percentile)
-            if spread is not None:
-                found[first] = spread
+            median_s, tail_s = (self.floor_s(first, one) for one in (_MEDIAN, target.percentile))
+            alone = Alone.through(median_s, tail_s, target.percentile)
+            if alone is not None:
+                found[first] = alone
         return found
 
     def floor_s(self, binding: Binding, percentile: float) -> float:

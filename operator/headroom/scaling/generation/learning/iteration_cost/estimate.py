@@ -88,11 +88,11 @@ def estimate(
 
     `before` is the share of experts that was taken last, which less evidence keeps; `least_noise_s`
     what an error of one deviation is at least, of a machine that is not as fast at all times;
-    `bends`, whether enough load was seen to tell a bend from chance.
+    `bends`, whether to look for experts that are not stated.
     """
     line = sums.squares(total)
     stated = ratios.experts_per_prompt > 0.0
-    shares = [before] if before > 0.0 else []
+    shares = [before] if bends and before > 0.0 else []
     if stated:
         shares = [experts.nearest(ratios.expert_share)]
     elif bends and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
