@@ -62,13 +62,13 @@ def causes(workload: Workload, late: Mask, known: Known) -> Counter[Cause]:
     assert output is not None
     shares = work_shares(service.engine, bounded, output.seconds)
     bins = (bounded.arrival_s // BIN_S).astype(np.int64)
-    work = np.bincount(bins, weights=shares)
+    work = np.bincount(bins, weights=shares).astype(np.float64)
     rows = (np.arange(len(work)) * BIN_S / LOOK_S).astype(int)
     looks = known.looks[np.minimum(rows, len(known.looks) - 1)]
     short = waiting(work / BIN_S / known.share, looks[:, READY]) > 0.0
     starts = looks[:, DESIRED] > looks[:, READY]
     seats = service.engine.sequences * np.maximum(1, looks[:, READY])
-    changed = mix_changed(np.bincount(bins), work)
+    changed = mix_changed(np.bincount(bins).astype(np.float64), work)
     masks = (
         (Cause.MEMORY, known.preempted),
         (Cause.START, (short & starts)[bins]),
@@ -91,7 +91,7 @@ def first_that_applies(late: Mask, masks: Sequence[tuple[Cause, Mask]]) -> Count
     return found
 
 
-def mix_changed(counts: NDArray[np.int64], work: Floats) -> Mask:
+def mix_changed(counts: Floats, work: Floats) -> Mask:
     """Return the bins in whose minute a request needs much more work than in those before."""
     recent, before = round(_MIX_S / BIN_S), round(_BEFORE_S / BIN_S)
     sums = np.concatenate(([[0.0, 0.0]], np.cumsum(np.stack((counts, work), axis=1), axis=0)))

@@ -105,7 +105,7 @@ def _workload(
         start_s=start_s,
         max_replicas=40,
     )
-    rates = level(np.arange(int(DURATION_S / _BIN_S)) * _BIN_S)
+    rates = level((np.arange(int(DURATION_S / _BIN_S)) * _BIN_S).astype(np.float64))
     rate_rps = 1.0
     for _ in range(3):
         arrival_s = poisson(rate_rps * rates / rates.mean(), _BIN_S, seed)

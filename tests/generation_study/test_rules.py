@@ -49,7 +49,7 @@ def test_late_request_has_the_first_cause_that_applies() -> None:
 def test_mix_changes_where_requests_need_more_work_than_before(
     factor: float, changed: bool
 ) -> None:
-    counts = np.full(240, 10)
+    counts = np.full(240, 10.0)
     work = np.where(np.arange(240) < 180, 1.0, factor)
 
     found = misses.mix_changed(counts, work)
@@ -60,7 +60,7 @@ def test_mix_changes_where_requests_need_more_work_than_before(
 
 
 def test_more_requests_of_the_same_work_are_no_change_of_the_mix() -> None:
-    counts = np.where(np.arange(240) < 180, 10, 30)
+    counts = np.where(np.arange(240) < 180, 10.0, 30.0)
 
     assert not misses.mix_changed(counts, counts * 0.1).any()
 

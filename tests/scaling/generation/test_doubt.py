@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroom.scaling.generation.learning.doubt import MOST, error_at_load
+from headroom.scaling.generation.learning.doubt import MOST, columns_at_load, error_at_load
 from headroom.scaling.generation.learning.ledger import Ledger
 from headroom.scaling.generation.learning.mean_iterations import Intervals
 from headroom.scaling.generation.learning.ratios import Ratios
@@ -33,10 +33,10 @@ def learned(cost: IterationCost, most: float, seed: int, count: int = 300) -> tu
         products=products,
         prompt_share=-np.expm1(-prompts / 1500.0),
     )
-    found = Ledger().observe(intervals, Ratios(), 10.0).fit(Ratios(), bends=False)
+    found = Ledger().observe(intervals, Ratios(), 10.0).fit(Ratios())
     assert found is not None
     guess = work_of(found.cost(Ratios()), SHAPE).request_s / work_of(cost, SHAPE).request_s
-    return guess, error_at_load(found, SHAPE, Ratios())
+    return guess, error_at_load(found, columns_at_load(SHAPE))
 
 
 @pytest.mark.parametrize("cost", [LLAMA_8B, QWEN_32B, LLAMA_70B, QWEN_8B_L40S])
@@ -66,4 +66,4 @@ def test_without_prompts_nothing_is_known_of_them() -> None:
     )
     found = Ledger().observe(one, Ratios(), 10.0).fit(Ratios())
     assert found is not None
-    assert error_at_load(found, SHAPE, Ratios()) <= MOST
+    assert error_at_load(found, columns_at_load(SHAPE)) <= MOST

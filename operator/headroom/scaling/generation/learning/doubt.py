@@ -12,8 +12,7 @@ import math
 import numpy as np
 
 from headroom.scaling.generation.learning.estimate import Estimate
-from headroom.scaling.generation.learning.ratios import Ratios
-from headroom.scaling.generation.replica_model.work import work_of
+from headroom.scaling.generation.replica_model.work import context_tokens
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import RequestShape
 
@@ -24,22 +23,23 @@ LEAST, MOST = 0.05, 0.5
 largest, usual engines are as good a guess."""
 
 
-def slower_at_load(one: Estimate, other: Estimate, shape: RequestShape, ratios: Ratios) -> Estimate:
-    """Return the one by which a full replica takes longer for a request; the first of equal ones.
+def columns_at_load(shape: RequestShape) -> Vector:
+    """Return what a, b, d, c and f count in the engine time of a request of a full replica."""
+    steps = max(1.0, shape.output_tokens) / max(1.0, shape.accepted_per_step)
+    shared = steps / SEQUENCES
+    found: Vector = np.array(
+        [shared, shape.computed_tokens, steps, steps * context_tokens(shape), shared]
+    )
+    return found
 
-    Few sequences show neither that iterations bend nor that they do not: chance gives a dense
-    engine experts, by which it would carry 2.5 times as much, and hides those of a mixture.
-    """
-    return max((one, other), key=lambda each: float(_columns(each, shape, ratios) @ each.parts))
 
-
-def error_at_load(estimate: Estimate, shape: RequestShape, ratios: Ratios) -> float:
+def error_at_load(estimate: Estimate, at_load: Vector) -> float:
     """Return the standard error of the engine time of a request of a full replica, over the time.
 
     Worked: a thousand iterations of one sequence each, and prompts of which few are seen: a follows
     from the iterations, d and c from usual ratios to b, with errors of 50 and 67 %.
     """
-    columns = _columns(estimate, shape, ratios)
+    columns = at_load[: len(estimate.parts)]
     taken_s = float(columns @ estimate.parts)
     try:
         of_normal = np.linalg.solve(estimate.normal, columns)
@@ -49,12 +49,3 @@ def error_at_load(estimate: Estimate, shape: RequestShape, ratios: Ratios) -> fl
     if not 0.0 <= variance < math.inf or not taken_s > 0.0:
         return MOST
     return min(MOST, math.sqrt(variance) / taken_s)
-
-
-def _columns(estimate: Estimate, shape: RequestShape, ratios: Ratios) -> Vector:
-    """Return what a, b, d, c and f are multiplied by in the engine time of a request."""
-    work = work_of(estimate.cost(ratios), shape)
-    shared = work.steps / SEQUENCES
-    steps = work.steps, work.steps * work.context_tokens
-    columns: Vector = np.array([shared, work.prompt_tokens, *steps, shared])
-    return columns[: len(estimate.parts)]

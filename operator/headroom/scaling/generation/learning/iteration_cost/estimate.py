@@ -81,21 +81,22 @@ def estimate(
     ratios: Ratios,
     before: float = 0.0,
     least_noise_s: float = 0.0,
-    *,
-    bends: bool = True,
+    at_load: Vector | None = None,
 ) -> Estimate:
     """Return the cost that explains the sums best.
 
     `before` is the share of experts that was taken last, which less evidence keeps; `least_noise_s`
     what an error of one deviation is at least, of a machine that is not as fast at all times;
-    `bends`, whether to look for experts that are not stated.
+    `at_load`, what a, b, d, c and f count in the time of a request of a full replica, as long as
+    little load was seen: of the mixtures that explain it alike, the one then counts by which a
+    full replica is slowest.
     """
     line = sums.squares(total)
     stated = ratios.experts_per_prompt > 0.0
-    shares = [before] if bends and before > 0.0 else []
+    shares = [before] if before > 0.0 and at_load is None else []
     if stated:
         shares = [experts.nearest(ratios.expert_share)]
-    elif bends and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
+    elif not shares and line.intervals >= LEAST_INTERVALS and line.iterations >= LEAST_ITERATIONS:
         shares = [*experts.SHARES]
     mixtures = [sums.squares(total, share) for share in shares]
     measured = [non_negative(one.inner, one.products) for one in (line, *mixtures)]
@@ -114,7 +115,12 @@ def estimate(
     ]
     bent = [one for one in found if one.parts[TERMS] > 0.0]
     best = min(bent, key=lambda one: one.deviations, default=without)
-    return best if best.deviations < bar else without
+    if best.deviations >= bar:
+        return without
+    if at_load is None:
+        return best
+    alike = [one for one in bent if one.deviations <= best.deviations + EVIDENCE]
+    return max(alike, key=lambda one: float(at_load @ one.parts))
 
 
 def _left_s(squares: Squares, parts: Vector) -> float:

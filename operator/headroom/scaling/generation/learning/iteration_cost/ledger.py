@@ -125,7 +125,7 @@ class Ledger:
         return replace(self, bins=bins, iterations=self.iterations + count)
 
     def fit(
-        self, ratios: Ratios, stated: IterationCost | None = None, *, bends: bool = True
+        self, ratios: Ratios, stated: IterationCost | None = None, at_load: Vector | None = None
     ) -> Estimate | None:
         """Return the estimate of the cost; None before the first iteration.
 
@@ -137,7 +137,7 @@ class Ledger:
         total = sums.total(self.bins.values())
         if stated is not None:
             total = total + _stated(total, stated)
-        return estimate(total, ratios, self.share, self.steadiness.noise_s, bends=bends)
+        return estimate(total, ratios, self.share, self.steadiness.noise_s, at_load)
 
     @cached_property
     def spread(self) -> float:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_increase import Increase
-from headroom.scaling.generation.learning.doubt import LEAST, error_at_load, slower_at_load
+from headroom.scaling.generation.learning.doubt import LEAST, columns_at_load, error_at_load
 from headroom.scaling.generation.learning.iteration_cost import intervals
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
@@ -40,8 +40,8 @@ def teach(
     """Return the ledger with these increases, each with its time, of replicas that are warm.
 
     Exact sums are preferred to intervals. `expected` is the cost so far, `prior` a stated one, and
-    `level` how many replicas get requests in turn. Before `enough` load was seen, a mixture of
-    experts is taken only if a full replica is slower by it.
+    `level` how many replicas get requests in turn. Before `enough` load was seen, of mixtures
+    of experts that are as likely the slowest counts.
     """
     ratios = Ratios.of(prior)
     source: str | None = None
@@ -55,12 +55,9 @@ def teach(
     elif warm and shape is not None:
         found, source = intervals.intervals_of(intervals.joined(warm), shape, level)
         ledger = ledger.observe(found, ratios, elapsed_s, expected)
-    estimate = ledger.fit(ratios, prior)
+    at_load = None if shape is None else columns_at_load(shape)
+    estimate = ledger.fit(ratios, prior, None if enough else at_load)
     if estimate is None:
         return Taught(ledger, source, prior)
-    if estimate.share > 0.0 and prior is None and shape is not None and not enough:
-        straight = ledger.fit(ratios, bends=False)
-        if straight is not None:
-            estimate = slower_at_load(estimate, straight, shape, ratios)
-    error = LEAST if shape is None else max(LEAST, error_at_load(estimate, shape, ratios))
+    error = LEAST if at_load is None else max(LEAST, error_at_load(estimate, at_load))
     return Taught(replace(ledger, share=estimate.share), source, estimate.cost(ratios), error)
