@@ -135,6 +135,34 @@ def test_gateways_and_sources_are_as_the_values_say(helm: Helm) -> None:
     assert 8080 not in [port["port"] for rule in policy for port in rule["ports"]]
 
 
+@pytest.mark.parametrize("text", ["123", "0x10", "1e3", "true", "null"])
+def test_texts_that_look_like_numbers_or_booleans_stay_texts(helm: Helm, text: str) -> None:
+    neutral = "zebra"
+
+    def rendered(word: str) -> list[str]:
+        values = {
+            "image": {"repository": word},
+            "commonLabels": {"team": word},
+            "serviceAccount": {"name": word},
+            "priorityClass": {"create": True, "name": word},
+            "downloader": {"image": word},
+            "prometheus": {"sources": {"main": f"http://{word} #{word}: {word}"}},
+            "watch": {"namespaces": [word]},
+            "networkPolicy": {"enabled": True},
+            "monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "dashboard")},
+            "gateway": {"enabled": True, "image": {"repository": word}},
+            "crds": {"install": False},
+            "replicas": 2,
+        }
+        found = helm.template(CHART, values, release=word, namespace=word)
+        texts = map(json.dumps, found)
+        return sorted(
+            one.replace(neutral, text).replace(neutral.upper(), text.upper()) for one in texts
+        )
+
+    assert rendered(text) == rendered(neutral)
+
+
 def test_values_set_the_bounds_of_the_admission_policy(helm: Helm) -> None:
     chosen = {
         "maxPriority": -5,
