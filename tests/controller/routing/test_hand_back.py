@@ -159,6 +159,21 @@ def test_slices_that_could_not_be_read_are_read_again(
     assert "slices of earlier gateways could not be read" in caplog.text
 
 
+def test_throttling_is_kept_and_an_outage_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        await world.switch_on()
+        world.kubernetes_finds_replicas()
+        throttled = Unavailable("too many requests", retry_after_s=30.0)
+        world.cluster.fail("list_all", "EndpointSlice", throttled, times=20)
+        await world.switch_off()
+        await asyncio.sleep(590.0)
+        assert all(world.leads_to(one) == {GATEWAY_ADDRESS} for one in world.names)
+        await becomes(lambda: not any(world.leads_to(one) for one in world.names), within_s=12.0)
+
+    play(World, scenario)
+    assert caplog.text.count("too many requests") == 1
+
+
 def test_service_that_cannot_be_written_says_that_it_leads_to_a_removed_gateway() -> None:
     async def scenario(world: World) -> None:
         await world.switch_on()

@@ -68,3 +68,14 @@ def test_slices_are_read_as_far_as_they_can_be(
     names, took_s = found(cluster, *namespaces)
     assert names == read
     assert took_s <= within_s + 0.1
+
+
+@pytest.mark.parametrize("namespaces", ["", "a"])
+def test_throttling_is_kept_and_a_failure_that_lasts_is_logged_once(
+    namespaces: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    throttled = Unavailable("too many requests", retry_after_s=30.0), 20
+    names, took_s = found(Slices(all=throttled, a=throttled), *namespaces)
+    assert names == (namespaces or "abc")
+    assert took_s == pytest.approx(600.0)
+    assert caplog.text.count("too many requests") == 1

@@ -21,6 +21,7 @@ from headroom.controller.routing.ports import Probe
 from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.target_selector import service_selector
+from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden
 from headroom.fair_slots import FairSlots
@@ -55,14 +56,18 @@ class HandBack:
     ) -> None:
         """Hand back until cancelled. A failure in here is logged: scaling continues meanwhile."""
         await cache.synced.wait()
+        failures = RepeatedFailures()
         while True:
             pause_s = LOOK_EVERY_S
             try:
                 await self._hand_back(cluster, cache)
                 pause_s = AGAIN_S if self._left else LOOK_EVERY_S
+                failures.ends()
             except ClusterError as error:
-                pause_s = LOOK_EVERY_S if isinstance(error, Forbidden) else AGAIN_S
-                _log.warning("the slices of earlier gateways could not be read: %s", error)
+                shortest_s = LOOK_EVERY_S if isinstance(error, Forbidden) else AGAIN_S
+                pause_s = pause_after_s(error, shortest_s)
+                if failures.is_news(error):
+                    _log.warning("the slices of earlier gateways could not be read: %s", error)
             except Exception:  # noqa: BLE001  (whatever it is, scaling goes on)
                 _log.exception("handing back failed, and is tried again in %g s", LOOK_EVERY_S)
             await asyncio.sleep(pause_s)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden
 from headroom.resources.endpoint_slice import MANAGED_BY_SELECTOR
 
@@ -48,20 +49,22 @@ async def slices_of(
 
     Raises AnswerTooLarge without a namespace.
     """
-    refusals = 0
+    refusals, failures = 0, RepeatedFailures()
     while True:
         try:
             return await cluster.list_all(
                 "discovery.k8s.io/v1", "EndpointSlice", namespace, MANAGED_BY_SELECTOR
             )
         except ClusterError as error:
-            _log.warning("the slices of gateways could not be read: %s", error)
+            if failures.is_news(error):
+                _log.warning("the slices of gateways could not be read: %s", error)
             if namespace is None and isinstance(error, AnswerTooLarge):
                 raise
             refusals += isinstance(error, AnswerTooLarge | Forbidden)
             if namespace is not None and (refusals >= REFUSALS or not patient):
                 return []
-        await asyncio.sleep(AGAIN_S)
+            pause_s = pause_after_s(error, AGAIN_S)
+        await asyncio.sleep(pause_s)
 
 
 async def _of(

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.ports import Cluster, Manifest
+from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.controller.services.left_out import LeftOut
 from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.services.unlisted_namespaces import LONGEST_PAUSE_S, UnlistedNamespaces
-from headroom.errors import ClusterError, NotFound, Unavailable
+from headroom.errors import ClusterError, NotFound
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Resync:
         self._on_unlisted = on_unlisted
         self._left_out = LeftOut(on_unread)
         self._doubted = asyncio.Event()
-        self._complaint = ""
+        self._failures = RepeatedFailures()
 
     @property
     def unlisted(self) -> Mapping[str, str]:
@@ -98,7 +99,7 @@ class Resync:
             except ClusterError as error:
                 await asyncio.sleep(self._after_failure(error))
             else:
-                self._complaint = ""
+                self._failures.ends()
                 await self._pause()
 
     async def _retry(self) -> None:
@@ -178,8 +179,6 @@ class Resync:
         """Log a new failure once, and return the pause until the next attempt."""
         if isinstance(error, NotFound):  # the kind itself is not served
             self._cache.synced.clear()
-        if str(error) != self._complaint:
-            self._complaint = str(error)
-            _log.warning("InferenceServices cannot be listed: %s", self._complaint)
-        asked_s = error.retry_after_s if isinstance(error, Unavailable) else 0.0
-        return max(RETRY_S, asked_s)
+        if self._failures.is_news(error):
+            _log.warning("InferenceServices cannot be listed: %s", error)
+        return pause_after_s(error, RETRY_S)
