@@ -32,6 +32,18 @@ def test_release_for_two_namespaces_has_permissions_only_there(helm: Helm) -> No
     assert container["args"] == ["run", "--namespace=a", "--namespace=b"]
 
 
+def test_second_release_as_documented_shares_no_object_with_the_first(helm: Helm) -> None:
+    everything = {"gateway": {"enabled": True}, "priorityClass": {"create": True}, "replicas": 2}
+    first = helm.template(CHART, everything)
+    second = helm.template(
+        CHART,
+        everything | {"watch": {"namespaces": ["team-b"]}, "crds": {"install": False}},
+        release="team-b",
+        namespace="headroom-team-b",
+    )
+    assert not by_identity(first).keys() & by_identity(second).keys()
+
+
 def test_release_that_may_not_evict_pods_lacks_only_that_permission(helm: Helm) -> None:
     def granted(values: dict[str, Any]) -> list[dict[str, Any]]:
         roles = [one for one in helm.template(CHART, values) if one["kind"] == "ClusterRole"]

@@ -21,10 +21,10 @@ from headroom.controller.routing.ports import Probe
 from headroom.controller.routing.ready_pods import ReadyPodIndex
 from headroom.controller.routing.route_writer import Routed, RouteWriter
 from headroom.controller.routing.target_selector import service_selector
-from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden
 from headroom.fair_slots import FairSlots
+from headroom.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.resources.endpoint_slice import MANAGED_BY_SELECTOR
 from headroom.scaling.values.observation import CostModel
 

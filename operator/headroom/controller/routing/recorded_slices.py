@@ -11,8 +11,8 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 
 from headroom.controller.ports import Cluster, Manifest
-from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.errors import AnswerTooLarge, ClusterError, Forbidden
+from headroom.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.resources.endpoint_slice import MANAGED_BY_SELECTOR
 
 _log = logging.getLogger(__name__)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from headroom.api.kind import API_VERSION, KIND
 from headroom.controller.ports import Cluster, Manifest
-from headroom.controller.scheduling.repeated_failures import RepeatedFailures, pause_after_s
 from headroom.controller.services.left_out import LeftOut
 from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.services.unlisted_namespaces import LONGEST_PAUSE_S, UnlistedNamespaces
 from headroom.errors import ClusterError, NotFound
+from headroom.repeated_failures import RepeatedFailures, pause_after_s
 
 _log = logging.getLogger(__name__)
 
