@@ -1,4 +1,4 @@
-"""Failures in a row of one loop that reads from the API server. Pure.
+"""Failures in a row of one loop that reads from the API server, or watches it. Pure.
 
 The loop goes on while the API server is away, for hours if need be: it says each failure once, and
 waits for as long as a 429 requests.
@@ -21,7 +21,7 @@ class RepeatedFailures:
         """Take in a success: the same failure is news again."""
         self._complaint = ""
 
-    def is_news(self, error: ClusterError) -> bool:
+    def is_news(self, error: object) -> bool:
         """Take in a failure; return whether it is another one than the last."""
         before, self._complaint = self._complaint, str(error)
         return self._complaint != before

@@ -48,6 +48,7 @@ async def reset(request: web.Request) -> web.StreamResponse:
 
 
 FAULTS = {
+    "401": answering(401, '{"kind": "Status", "message": "Unauthorized"}'),
     "403": answering(403, '{"kind": "Status", "message": "forbidden"}'),
     "a login page": answering(200, "<html>sign in</html>"),
     "an error in the stream": an_error_in_the_stream,
@@ -206,6 +207,25 @@ async def test_watch_resumes_after_any_failure() -> None:
     """Run in parallel: kopf takes 5 s to end."""
     ended = await asyncio.gather(*map(survive, FAULTS.values()), return_exceptions=True)
     assert {name: end for name, end in zip(FAULTS, ended, strict=True) if end} == {}
+
+
+async def test_failure_that_lasts_is_logged_once_with_its_cause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ends = asyncio.Semaphore(0)
+    async with serving() as api:
+        api.strike(FAULTS["401"])
+        watch = InferenceServiceWatch(
+            *KIND, [], login=lambda **_: kopf.ConnectionInfo(server=api.url), patience=QUICK
+        )
+        task = asyncio.create_task(watch.run(Seen().take, at_once, ends.release))
+        async with asyncio.timeout(2 * SEEN_WITHIN_S):
+            for _ in range(2):
+                await ends.acquire()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    (said,) = [one.message for one in caplog.records if one.name.startswith("headroom")]
+    assert "accepts no credentials of the operator (401)" in said
 
 
 async def test_namespace_that_cannot_be_read_ends_no_watch_of_another() -> None:

@@ -19,12 +19,17 @@ import kopf
 
 from headroom.adapters.watches.kopf_settings import Patience, kopf_login, kopf_settings
 from headroom.adapters.watches.restart_pause import RestartPause
+from headroom.repeated_failures import RepeatedFailures
 
 _log = logging.getLogger(__name__)
 
 OnEvent = Callable[[str | None, dict[str, Any]], None]
 """Takes the type (None: existing object; ADDED, MODIFIED, DELETED) and the object."""
 
+_NO_CREDENTIALS = (
+    "the API server accepts no credentials of the operator (401): its ServiceAccount may have been "
+    "deleted, or its KUBECONFIG may be out of date"
+)
 LOOK_EVERY_S = BEAT_EVERY_S = 1.0
 STOP_WITHIN_S = 3.0
 
@@ -77,7 +82,8 @@ class InferenceServiceWatch:
         are missed.
         """
         loop = asyncio.get_running_loop()
-        pause = RestartPause(self._patience.shortest_pause_s, self._patience.longest_pause_s)
+        shortest_s, longest_s = self._patience.shortest_pause_s, self._patience.longest_pause_s
+        pause, failures = RestartPause(shortest_s, longest_s), RepeatedFailures()
         while True:
             await until_served()
             begun_s = loop.time()
@@ -86,7 +92,12 @@ class InferenceServiceWatch:
             pause_s = pause.after(loop.time() - begun_s)
             if isinstance(fault, _OtherNamespaces):
                 continue
-            _log.warning("the watch ended and restarts in %.0f s: %s", pause_s, fault)
+            if pause_s == shortest_s:  # it had lasted
+                failures.ends()
+            why = _NO_CREDENTIALS if isinstance(fault, kopf.LoginError) else str(fault)
+            if failures.is_news(why):
+                words = "the watch of InferenceServices restarts, at most %g s apart: %s"
+                _log.warning(words, longest_s, why)
             await asyncio.sleep(pause_s)
 
     async def _watch_once(self, on_event: OnEvent) -> BaseException | None:
