@@ -82,9 +82,10 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         now_s,
         rolling=observation.rolling,
     )
-    risked = waiting.with_drain_time(with_risk(policy, state), state)
-    state, expected = forecasting.forecast_arrivals(
-        risked, state, demand.signals, now_s, demand.at_most_rps, observation.ready
+    usual = waiting.with_drain_time(policy, state)
+    risked = with_risk(usual, state)
+    state, expected, without_risk = forecasting.forecast_arrivals(
+        usual, risked, state, demand.signals, now_s, demand.at_most_rps, observation.ready
     )
     expected = generation_rules.beyond_chance(policy, model.generation, expected)
     state, planned = pairing.expect(state, observation, demand.signals, expected)
@@ -98,7 +99,11 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
         ready,
         demand.recommendation,
     )
-    rules = recommend(model, risked, state, demand.signals, planned, hidden, serving, ready)
+    if model.generation is not None:  # its forecast is changed further, whatever its risk level
+        without_risk = None
+    rules = recommend(
+        model, risked, state, demand.signals, planned, without_risk, hidden, serving, ready
+    )
     results = rebalancing.with_surge(
         policy, state, replacing.with_surge(policy, state, rules, left_out)
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from headroom.scaling.forecast.forecast import Rates
+from headroom.scaling.forecast.forecast import Expected, Rates
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingFleet
 from headroom.scaling.serving_model import ReplicaCost, ServingModel
 from headroom.scaling.values.decision import Recommendation
@@ -149,3 +149,14 @@ def for_removal(policy: Policy, tail: ServingModel, most: Rates, target_s: float
         policy, tail, most.for_latency_rps, tuning.removal_latency_ratio * target_s
     )
     return max(replicas_for_utilization(policy, tail.cost, most.for_ceiling_rps), by_latency or 0)
+
+
+def for_expected(policy: Policy, tail: ServingModel, expected: Expected, target_s: float) -> int:
+    """Return the replicas that the rules of the rate need together, bursts and removals too."""
+    later, burst_rps = expected.later, expected.burst_rps
+    return max(
+        replicas_for_utilization(policy, tail.cost, later.for_ceiling_rps),
+        replicas_for_latency(policy, tail, later.for_latency_rps, target_s) or 0,
+        0 if burst_rps is None else replicas_for_rate(policy, tail, burst_rps, target_s),
+        for_removal(policy, tail, expected.most, target_s),
+    )

@@ -21,6 +21,8 @@ class RuleInputs:
     policy: Policy
     expected: Expected | None
     """The arrivals to plan for; None if unknown."""
+    without_risk: Expected | None = None
+    """The arrivals to plan for without a learned risk level; None if they are the same."""
     signals: Signals
     tail: ServingModel | None
     """What the replicas carry; None if unknown."""

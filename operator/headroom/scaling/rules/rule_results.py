@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headroom.scaling.forecast.forecast import Expected
+from headroom.scaling.frozen import replace
 from headroom.scaling.limits.limit_input import DesiredReplicas
 from headroom.scaling.rules.full_batches import as_far_as_known
 from headroom.scaling.rules.promise_rules import for_error_budget, for_reserve
 from headroom.scaling.rules.queue_rules import for_backlog, for_queue
 from headroom.scaling.rules.rate_rules import (
     for_burst,
+    for_expected,
     for_latency,
     for_removal,
     for_utilization,
@@ -39,6 +41,8 @@ class RuleResults:
     """The fewest replicas that a removal may leave."""
     needed_by_arrivals: int
     """The part that follows from arrivals and the learned margin, without queues."""
+    needed_without_risk: int
+    """The same without what the learned risk level adds to the forecast."""
     sufficient: int
     """Replicas that carry the present arrivals, without any forecast."""
     carries: int = 0
@@ -62,6 +66,12 @@ def evaluate_rules(given: RuleInputs) -> RuleResults:
     every = tuple(rule for component, rule in rules.items() if rule and has(component))
     ceiling = rules.get(Component.CEILING)
     desired = _with_replacements(_most(every), given.counts)
+    promised = _most(promises.values())
+    arrived = calm = max(by_arrivals, promised, load.removal)
+    if given.tail is not None and given.without_risk is not None:
+        most = given.without_risk.most.times(given.understated)
+        usual = replace(given.without_risk, most=most)
+        calm = max(promised, for_expected(given.policy, given.tail, usual, given.target_s))
     passed = len(given.backlogs) if given.policy.routing.sees_load and load.removal else 0
     return RuleResults(
         known=given.tail is not None,
@@ -72,7 +82,8 @@ def evaluate_rules(given: RuleInputs) -> RuleResults:
             by_ceiling=ceiling.replicas if ceiling else 0,
         ),
         needed=max(desired, load.removal + passed),
-        needed_by_arrivals=max(by_arrivals, _most(promises.values()), load.removal),
+        needed_by_arrivals=arrived,
+        needed_without_risk=min(arrived, calm),
         sufficient=load.sufficient,
         carries=load.carries,
     )

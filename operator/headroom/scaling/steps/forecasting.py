@@ -15,19 +15,21 @@ from headroom.scaling.values.signals import Signals
 
 def forecast_arrivals(
     policy: Policy,
+    risked: Policy,
     state: State,
     signals: Signals,
     now_s: float,
     at_most_rps: float | None = None,
     ready: Sequence[Pod] = (),
-) -> tuple[State, Expected | None]:
-    """Return the expected arrivals, None while no rate is known; learn from fresh rates.
+) -> tuple[State, Expected | None, Expected | None]:
+    """Return the arrivals expected by `risked` and by `policy`, which has no risk level, and learn.
 
-    A burst counts up to `at_most_rps`; the rest are retries.
+    None while no rate is known; None too for those of `policy` where both are the same. A burst
+    counts up to `at_most_rps`: the rest are retries.
     """
     rate = signals.arrival_rps
     if rate.value is None:
-        return state, None
+        return state, None, None
     if rate.fresh:
         burst_rps = bursts.burst_rate_rps(policy, state.windows, now_s, rate.age_s or 0.0)
     else:
@@ -38,4 +40,8 @@ def forecast_arrivals(
     if rate.fresh:
         forecast = state.forecast.observe(policy, now_s, rate.value, burst_rps, start_s)
         state = replace(state, forecast=forecast)
-    return state, state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
+    expected = state.forecast.expected(risked, now_s, rate.value, burst_rps, start_s)
+    if risked is policy:
+        return state, expected, None
+    usual = state.forecast.expected(policy, now_s, rate.value, burst_rps, start_s)
+    return state, expected, usual

@@ -27,14 +27,18 @@ def remember(
 
     What stale metrics required is held too: replicas were requested for it, and those requested
     while a pod was silent for a few seconds would otherwise be removed as soon as it answers.
+    Holds after flaps keep what the learned risk level adds only while the hour's error budget is
+    spent: the level itself keeps replicas for as long as it expects a surge.
     """
     if signals.freshness is Freshness.MISSING or not results.known:
         return state
     longest_s = max(hold_s(policy, state), LONGEST_HOLD_S)
+    spent = state.budget.unspent(1.0 - policy.latency_percentile) == 0.0
+    arrived = results.needed_by_arrivals if spent else results.needed_without_risk
     state = replace(
         state,
         needed_high=state.needed_high.add(now_s, results.needed, longest_s),
-        arrivals_high=state.arrivals_high.add(now_s, results.needed_by_arrivals, longest_s),
+        arrivals_high=state.arrivals_high.add(now_s, arrived, longest_s),
     )
     if signals.freshness is Freshness.STALE:
         return state

@@ -23,6 +23,7 @@ def recommend(
     state: State,
     signals: Signals,
     expected: Expected | None,
+    without_risk: Expected | None,
     hidden: Recommendation | None,
     serving: ReplicaCounts,
     ready: Sequence[str],
@@ -33,6 +34,7 @@ def recommend(
         RuleInputs(
             policy=risked,
             expected=expected,
+            without_risk=without_risk,
             signals=signals,
             tail=model.serving,
             counts=serving,
