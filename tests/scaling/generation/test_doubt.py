@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from headroom.scaling.generation.learning.ledger import Ledger
-from headroom.scaling.generation.learning.mean_iterations import Intervals
-from headroom.scaling.generation.learning.ratios import Ratios
 
-from headroom.scaling.generation.learning.doubt import MOST, columns_at_load, error_at_load
+from headroom.scaling.generation.learning.iteration_cost.doubt import (
+    MOST,
+    columns_at_load,
+    error_at_load,
+)
+from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
+from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals
+from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
 from headroom.scaling.generation.replica_model.work import work_of
 from headroom.scaling.values.tokens import IterationCost
 from support.generating_plants import LLAMA_8B, LLAMA_70B, QWEN_8B_L40S, QWEN_32B, requests

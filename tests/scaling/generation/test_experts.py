@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headroom.scaling.generation.learning.doubt import columns_at_load
+from headroom.scaling.generation.learning.iteration_cost.doubt import columns_at_load
 from headroom.scaling.generation.learning.iteration_cost.estimate import EVIDENCE, Estimate
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.mean_iterations import Intervals

@@ -13,7 +13,7 @@ from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_counters import TokenCounters
 from headroom.scaling.generation.counters.token_increase import Increase
 from headroom.scaling.generation.counters.token_table import Count
-from headroom.scaling.generation.learning.doubt import LEAST
+from headroom.scaling.generation.learning.iteration_cost.doubt import LEAST
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.teaching import teach
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits

@@ -7,8 +7,12 @@ from typing import NamedTuple
 
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.counters.token_increase import Increase
-from headroom.scaling.generation.learning.doubt import LEAST, columns_at_load, error_at_load
 from headroom.scaling.generation.learning.iteration_cost import intervals
+from headroom.scaling.generation.learning.iteration_cost.doubt import (
+    LEAST,
+    columns_at_load,
+    error_at_load,
+)
 from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.ratios import Ratios
 from headroom.scaling.values.tokens import IterationCost, RequestShape

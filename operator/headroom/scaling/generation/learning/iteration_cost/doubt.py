@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from headroom.scaling.generation.learning.estimate import Estimate
+from headroom.scaling.generation.learning.iteration_cost.estimate import Estimate
 from headroom.scaling.generation.replica_model.work import context_tokens
 from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import RequestShape
