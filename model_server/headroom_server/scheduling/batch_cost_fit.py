@@ -36,7 +36,7 @@ class FitSums(NamedTuple):
     xy: float = 0.0
 
     def add(self, x: float, y: float, keep: float = 1.0) -> FitSums:
-        """Add a point, after multiplying the weight of all earlier ones by `keep`."""
+        """Add a batch of x items that took y seconds; earlier ones weigh `keep` times as much."""
         return FitSums(
             keep * self.n + 1.0,
             keep * self.x + x,

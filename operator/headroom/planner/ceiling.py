@@ -59,7 +59,13 @@ def check_headroom(headroom: float) -> None:
 def replicas_under_ceiling(
     arrival_rps: float, full_rps: float, *, ceiling: float, headroom: float = 0.0
 ) -> CeilingPlan:
-    """Size by utilization alone. Raises ImpossiblePlan for invalid rates and ceilings."""
+    """Size by utilization alone.
+
+    `headroom` is the share of the arrivals that is planned beyond them, 0.2 for 20 %.
+
+    Raises:
+        ImpossiblePlan: a rate, the ceiling or the headroom is outside its range.
+    """
     positive("the arrival rate", arrival_rps, "Give requests per second")
     positive("the throughput of one replica", full_rps, "Give its cost or its slots")
     check_ceiling(ceiling)

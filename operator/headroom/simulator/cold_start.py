@@ -34,7 +34,10 @@ class ColdStart:
 
     @classmethod
     def of(cls, seconds: float, spread: float = 1.0) -> ColdStart:
-        """Return a cold start of typical proportions: 15 % pulling, 15 % starting, 70 % warming."""
+        """Return a cold start of typical proportions: 15 % pulling, 15 % starting, 70 % warming.
+
+        `spread` is each phase's p84 over its median; 1: always the same.
+        """
         return cls(
             phases=(
                 Phase(name="pulling", median_s=0.15 * seconds, spread=spread),

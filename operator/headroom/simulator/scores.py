@@ -46,7 +46,10 @@ def count_flaps(moves: Sequence[Move], cold_start_s: float) -> int:
 def score(
     fleet: Fleet, moves: Sequence[Move], timeline: Timeline, end_s: float, gpu: tuple[float, float]
 ) -> Score:
-    """Return the figures of a run that ended at end_s; requests still in the system are misses."""
+    """Return the figures of a run that ended at end_s; requests still in the system are misses.
+
+    `gpu` are the GPU-seconds that the replicas held, and those of them while they started.
+    """
     tables, spec = fleet.plant.tables, fleet.spec
     kernel.settle(tables, end_s)
     if fleet.plant.clients is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headroom.simulator.autoscalers.llmd import LlmdSlo
+from headroom.simulator.autoscalers.llmd import LlmdSlo, outside_band
 from headroom.simulator.autoscalers.wva import Load, WvaSaturation, WvaTokens
 from headroom.simulator.plant import Server
 from simulator.autoscalers.fakes_view import Flow, World, truth
@@ -27,7 +27,7 @@ from simulator.autoscalers.fakes_view import Flow, World, truth
     ],
 )
 def test_llmd_formula(signal: float, provisioned: int, ready: int, expected: int) -> None:
-    assert LlmdSlo(truth=truth()).formula(signal, provisioned, ready) == expected
+    assert outside_band(signal, (0.40, 0.55), provisioned=provisioned, ready=ready) == expected
 
 
 def llmd(ratio: float, world: World, cycles: int, flow: Flow) -> list[int]:

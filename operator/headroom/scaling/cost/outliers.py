@@ -22,7 +22,11 @@ executions is a tenth of the expected one or less once in half a million interva
 
 
 def is_far(ratio: float, count: float, cv: float, deviations: float = DEVIATIONS) -> bool:
-    """Return whether this few executions suffice to say that a replica has become far slower."""
+    """Return whether this few executions suffice to say that a replica has become far slower.
+
+    `ratio` is the mean of `count` executions over the expected one, `cv` their coefficient of
+    variation: the lower bound of the ratio, by that of `replacement/evidence.py`, is large enough.
+    """
     if ratio < FAR:
         return False
     return ratio * math.exp(-deviations * math.sqrt(math.log1p(cv * cv / count))) >= FAR_FOR_CERTAIN

@@ -38,5 +38,8 @@ def max_connections(replicas: int, connections: int = CONNECTIONS, unlucky: floa
 
 
 def imbalance(replicas: int, connections: int = CONNECTIONS, unlucky: float = UNLUCKY) -> float:
-    """Return the most loaded replica's share of the requests over an even share; at least 1."""
+    """Return the most loaded replica's share of the requests over an even share; at least 1.
+
+    `unlucky` bindings have more, as in `max_connections`.
+    """
     return max_connections(replicas, connections, unlucky) * replicas / connections

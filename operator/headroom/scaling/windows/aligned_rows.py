@@ -36,7 +36,7 @@ def append_rows(
 
 
 def append_points(points: Points, newest: Vector, columns: Columns) -> Points:
-    """Return the points with vectors appended to these columns, as `append_rows` does."""
+    """Return the points, each [columns], with one more at these columns, as `append_rows` does."""
     if columns is None:
         return (*points, newest)
     quiet = set(range(len(newest))).difference(columns.tolist())

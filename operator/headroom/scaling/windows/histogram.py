@@ -50,7 +50,10 @@ def percentile(
 def attainment(
     bounds_s: Sequence[float], counts: Counts, missed: float, target_s: float
 ) -> float | None:
-    """Return the share of all requests answered within `target_s`; None without requests."""
+    """Return the share of all requests answered within `target_s`; None without requests.
+
+    `counts` [bounds] is cumulative; `missed` requests have no answer in it.
+    """
     answered = float(counts[-1]) if len(counts) else 0.0
     total = answered + missed
     return float(answered_within(bounds_s, counts, target_s)) / total if total > 0 else None
@@ -83,6 +86,7 @@ def undecided(
     """Return the bounds of a coarse bucket in which both the percentile and the target lie.
 
     Then it is not known which of them is larger. None where it is known, or nothing was counted.
+    `counts` [bounds] is cumulative, `ratio` the percentile as a share.
     Misses alone may exceed what the target allows.
     """
     found_s = percentile(bounds_s, counts, missed, ratio)

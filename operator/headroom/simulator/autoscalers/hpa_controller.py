@@ -138,7 +138,7 @@ def from_pods(
 
 
 def from_value(value: float, *, ready: int, current: int, target: float, tolerance: float) -> int:
-    """Return the replicas for an Object or External metric with a `Value` target.
+    """Return the replicas for an Object or External metric with a `Value` target, in its unit.
 
     ceil(ratio x ready pods) outside the tolerance; at 0 replicas ceil(ratio) without tolerance.
     """

@@ -27,6 +27,22 @@ UP_RATE = RateLimit(period_s=60.0, replicas=4, percent=100)
 DOWN_RATE = RateLimit(period_s=120.0, replicas=1)
 
 
+def outside_band(signal: float, band: tuple[float, float], *, provisioned: int, ready: int) -> int:
+    """Return the replicas of the guide's formula; within the band they stay.
+
+    `signal` is a latency over its target, `band` its lower and upper threshold. Warming pods are
+    credited on scale-up only: the signal comes from the r ready ones of n, so all of them will see
+    r / n of it.
+    """
+    lower, upper = band
+    credit = ready / provisioned if 0 < ready < provisioned else 1.0
+    if signal > upper:
+        return provisioned + round_up(provisioned * (signal * credit / upper - 1))
+    if signal < lower:
+        return provisioned - math.floor(provisioned * (1 - signal / lower) + 1e-9)
+    return provisioned
+
+
 @dataclass(kw_only=True)
 class LlmdSlo(Peer):
     """n + ceil(n (s c / up - 1)) above the band, n - floor(n (1 - s / down)) below it."""
@@ -68,26 +84,16 @@ class LlmdSlo(Peer):
 
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the HPA's result for the formula."""
-        wanted = self.formula(self._signal(view), view.replicas, len(ready_pods(view)))
+        wanted = outside_band(
+            self._signal(view),
+            (self.down_threshold, self.up_threshold),
+            provisioned=view.replicas,
+            ready=len(ready_pods(view)),
+        )
         recommendation = from_average(
             wanted, existing=existing_count(view), target=1.0, tolerance=self.tolerance
         )
         return self._behavior.settle(view.now_s, view.replicas, recommendation)
-
-    def formula(self, signal: float, provisioned: int, ready: int) -> int:
-        """Return the replicas of the formula.
-
-        Warming pods are credited on scale-up only: the signal comes from the r ready ones of n, so
-        all of them will see r / n of it.
-        """
-        credit = ready / provisioned if 0 < ready < provisioned else 1.0
-        if signal > self.up_threshold:
-            excess = signal * credit / self.up_threshold - 1
-            return provisioned + round_up(provisioned * excess)
-        if signal < self.down_threshold:
-            spare = 1 - signal / self.down_threshold
-            return provisioned - math.floor(provisioned * spare + 1e-9)
-        return provisioned
 
     def _signal(self, view: View) -> float:
         policy = self.policy

@@ -141,7 +141,7 @@ def _has_times(counts: Vector, cut: int) -> bool:
 def measured_of(
     target: Target, bounds_s: tuple[float, ...], counts: Vector, missed: float
 ) -> Measured:
-    """Return one promise by its histogram."""
+    """Return one promise by its cumulative `counts` [bounds] and the requests that missed."""
     share = attainment(bounds_s, counts, missed, target.seconds)
     return Measured(
         target=target,

@@ -77,7 +77,10 @@ def mean_and_cv(occupancy: Occupancy, output_cv: float, level: float = 1.0) -> t
 def time_per_step(
     work: Work, prompts: PromptBursts, step_s: float, step_variance: float, output_cv: float
 ) -> tuple[float, float]:
-    """Return mean and coefficient of variation of T / O; `step_s` is tau of this variance."""
+    """Return the mean, in seconds, and the coefficient of variation of the time per token.
+
+    `step_s` is tau, of variance `step_variance` in square seconds; `output_cv` that of lengths.
+    """
     free = 1.0 - prompts.share
     whole = 1.0 + min(LARGEST_VARIATION, output_cv * output_cv)
     later = max(1.0, work.steps - 1.0 / work.accepted)

@@ -11,14 +11,12 @@ Choice: their P90 come from a trained predictor (EMA 0.6); here they are measure
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.autoscalers.hpa_controller import HpaBehavior, Rules, from_average
-from headroom.simulator.autoscalers.llmd import DOWN_RATE, UP_RATE
-from headroom.simulator.autoscalers.peer import round_up
+from headroom.simulator.autoscalers.llmd import DOWN_RATE, UP_RATE, outside_band
 from headroom.simulator.generation.autoscalers.peer import (
     TokenPeer,
     existing,
@@ -56,20 +54,16 @@ class LlmdTokenSlo(TokenPeer):
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the HPA's result for the formula."""
         self.history.add(view)
-        wanted = self.formula(self._signal(view), view.replicas, ready(view))
+        wanted = outside_band(
+            self._signal(view),
+            (self.down_threshold, self.up_threshold),
+            provisioned=view.replicas,
+            ready=ready(view),
+        )
         recommendation = from_average(
             wanted, existing=existing(view), target=1.0, tolerance=self.tolerance
         )
         return self._behavior.settle(view.now_s, view.replicas, recommendation)
-
-    def formula(self, signal: float, provisioned: int, serving: int) -> int:
-        """Return the replicas of the formula; pods that start are credited upwards only."""
-        credit = serving / provisioned if 0 < serving < provisioned else 1.0
-        if signal > self.up_threshold:
-            return provisioned + round_up(provisioned * (signal * credit / self.up_threshold - 1))
-        if signal < self.down_threshold:
-            return provisioned - math.floor(provisioned * (1 - signal / self.down_threshold) + 1e-9)
-        return provisioned
 
     def _signal(self, view: View) -> float:
         first = self.history.quantile(lambda g: g.first_token, 0.9, self.window_s) or 0.0

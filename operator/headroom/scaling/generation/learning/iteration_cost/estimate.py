@@ -83,7 +83,7 @@ def estimate(
     least_noise_s: float = 0.0,
     at_load: Vector | None = None,
 ) -> Estimate:
-    """Return the cost that explains the sums best.
+    """Return the cost that explains the sums best; `total` [SUMS], added up over bins.
 
     `before` is the share of experts that was taken last, which less evidence keeps; `least_noise_s`
     what an error of one deviation is at least, of a machine that is not as fast at all times;

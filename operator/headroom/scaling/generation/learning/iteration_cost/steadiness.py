@@ -37,7 +37,11 @@ class Steadiness:
     def observe(
         self, logarithm: float, engine_s: float, elapsed_s: float
     ) -> tuple[Steadiness, float]:
-        """Return it after these iterations, and the factor of a change; 1 without one."""
+        """Return it after these iterations, and the factor of a change; 1 without one.
+
+        `logarithm` is that of their measured over their expected time, weighted by iterations;
+        they took `engine_s` in the last `elapsed_s`.
+        """
         elapsed_s = max(0.0, elapsed_s)
         recent = self.recent - math.expm1(-elapsed_s / RECENT_S) * (logarithm - self.recent)
         gain = -math.expm1(-elapsed_s / UNSTEADY_S)

@@ -42,7 +42,10 @@ def faded(before: Sums, added: Sequence[float], constants: float) -> Sums:
 
 
 def variation(sums: Sums, tokens: int, squares: int, requests: int) -> float | None:
-    """Return the coefficient of variation; None before enough requests."""
+    """Return the coefficient of variation of a length; None before enough requests.
+
+    `tokens`, `squares` and `requests` say where in the sums these are.
+    """
     count, total = sums[requests], sums[tokens]
     if count < LEAST_REQUESTS or total <= 0.0 or sums[squares] <= 0.0:
         return None
