@@ -1,4 +1,4 @@
-"""Why single requests missed their promises: the first cause that applies."""
+"""Causes of single requests' misses: the first that applies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 
 
 class Cause(StrEnum):
-    """Why a request missed its promises; the first that applies counts."""
+    """Cause of a request's miss; the first that applies counts."""
 
     MEMORY = "memory: it was preempted"
     START = "start: too little is ready, and replicas start"
@@ -42,7 +42,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What of a run decides on causes."""
+    """Facts of a run that decide on causes."""
 
     looks: Floats
     """[looks, 6]: see `TokenOutcome.timeline`."""

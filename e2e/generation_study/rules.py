@@ -1,4 +1,4 @@
-"""Which rules cause flaps, misses and replica-hours: `python -m generation_study rules`.
+"""Rules that cause flaps, misses and replica-hours: `python -m generation_study rules`.
 
 - flaps by the rule that removed and the rule that added again
 - misses by the first cause that applies (`misses.py`)
@@ -38,7 +38,7 @@ _REPLICAS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What one run owes to which rule."""
+    """Flaps, misses and replica-hours of one run, by rule."""
 
     name: str
     requests: int

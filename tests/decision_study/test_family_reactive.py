@@ -1,4 +1,4 @@
-"""Cheapest reactive settings in hindsight, beside Headroom and the clairvoyant."""
+"""Cheapest reactive settings in hindsight, compared with Headroom and the clairvoyant."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Cheapest reactive autoscaler of each workload in hindsight: what no knowledge of the future buys.
+"""Cheapest reactive autoscaler of each workload in hindsight, compared with Headroom. Pure.
 
 The ideal reactive autoscaler reads the true rate of the last seconds without delay. Here its
 utilization ceiling and its hold are chosen per workload after the fact. What Headroom costs above
 this choice could be saved by a better decision; what this choice costs above the clairvoyant is the
-price of not knowing the future. Pure.
+price of not knowing the future.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is measured of a server: rates, knees, lengths of texts, faults, a soak."""
+"""Experiments on a server: rates, knees, lengths of texts, faults, a soak."""

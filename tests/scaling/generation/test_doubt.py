@@ -1,4 +1,4 @@
-"""How far the learned cost may be from the true one where a replica is full."""
+"""Distance of the learned cost from the true one where a replica is full."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def taught(
 def learned(
     cost: IterationCost, numbers: np.ndarray, noise: float = 0.01, context_cv: float = 0.2
 ) -> Estimate:
-    """What these intervals say."""
+    """Estimate from these intervals."""
     found = taught(cost, numbers, noise, context_cv).fit(Ratios())
     assert found is not None
     return found

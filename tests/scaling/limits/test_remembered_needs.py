@@ -1,4 +1,4 @@
-"""What holds after flaps keep of a forecast that the learned risk level raises."""
+"""Holds after flaps, and a forecast that the learned risk level raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a decision goes, and the rule or limit that determines it."""
+"""Direction of a decision, and the rule or limit that determines it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about what clients want, and what more replicas cannot change."""
+"""Knowledge about the demand of clients, and obstacles that more replicas cannot change."""
 
 from __future__ import annotations
 

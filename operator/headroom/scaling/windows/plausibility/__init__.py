@@ -1,1 +1,1 @@
-"""Which counters cannot be true, compared with other replicas and with earlier pages. Pure."""
+"""Counters that cannot be true, compared with other replicas and with earlier pages. Pure."""

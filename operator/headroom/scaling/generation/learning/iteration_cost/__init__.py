@@ -1,6 +1,6 @@
-"""What an iteration of an engine costs, learned from its counters. Pure.
+"""Cost of an engine's iteration, learned from its counters. Pure.
 
 - intervals between scrapes: intervals, mean_iterations, teaching
-- from intervals to a cost: ledger, sums, least_squares, estimate, steadiness
+- from intervals to a cost: ledger, sums, least_squares, estimate, doubt, steadiness
 - what is known of engines: ratios, experts
 """

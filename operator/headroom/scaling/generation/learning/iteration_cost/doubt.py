@@ -1,4 +1,4 @@
-"""How far the learned cost may be from the true one where a replica is full. Pure.
+"""Distance of the learned cost from the true one where a replica is full. Pure.
 
 At a light load iterations are nearly all alike, so what a sequence and its context add follows from
 usual ratios, whose errors are large. The errors of the least squares say how much of the time of a
@@ -17,7 +17,7 @@ from headroom.scaling.mathematics.arrays import Vector
 from headroom.scaling.values.tokens import RequestShape
 
 SEQUENCES = 64.0
-"""Of a full replica: they share the fixed part of an iteration."""
+"""Sequences of a full replica: they share the fixed part of an iteration."""
 LEAST, MOST = 0.05, 0.5
 """An estimate from a light load is 2 to 7 % too low where its error is hardly any. Beyond the
 largest, usual engines are as good a guess."""

@@ -1,1 +1,1 @@
-"""How long prompts and answers are, learned from counters. Pure."""
+"""Lengths of prompts and answers, learned from counters. Pure."""
