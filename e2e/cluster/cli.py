@@ -18,6 +18,7 @@ from cluster.layout import Cache, Layout
 from cluster.node import Node
 from cluster.plan import Plan
 from cluster.progress import OnConsole
+from headroom.cli.broken_pipe import quiet_without_reader
 
 DEFAULT_NAME = "local"
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -193,7 +194,8 @@ def pairs(words: list[str]) -> dict[str, str]:
 def main() -> None:
     """Run a verb; print errors in a few lines."""
     try:
-        app()
+        with quiet_without_reader():
+            app()
     except ClusterError as error:
         console = Console(stderr=True, highlight=False)
         console.print(f"[red]error:[/red] {escape(str(error))}", soft_wrap=True)

@@ -388,6 +388,25 @@ def test_page_of_a_service_without_a_latency_target_shows_no_latency() -> None:
     assert "Per output token" in page
 
 
+def test_overview_shows_targets_on_tokens_and_what_was_measured() -> None:
+    one = raw("chat")
+    one["spec"]["slo"] = {
+        "timeToFirstToken": {"percentile": 90, "target": "2s"},
+        "timePerOutputToken": {"target": "50ms"},
+    }
+    one["status"]["signals"] = {
+        "timeToFirstToken": "1.2s",
+        "timePerOutputToken": "41ms",
+        "freshness": "Fresh",
+    }
+    page = overview.rendered(listing(ReadModel(lambda: [one]).entries(), Query()), now_s=START_S)
+    shown_lines = "".join(
+        f"<div>{text}</div>" for text in ("TTFT p90 &lt; 2s", "TPOT p95 &lt; 50ms")
+    )
+    assert shown_lines in page
+    assert "<div>1.2s</div><div>41ms</div>" in page
+
+
 @pytest.mark.parametrize("empty", [series(arrivals_rps=[]), series(arrivals_rps=[math.nan])])
 def test_figure_without_samples_is_empty(empty: TimeSeries) -> None:
     assert "nan" not in drawn(empty)

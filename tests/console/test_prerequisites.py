@@ -192,8 +192,10 @@ def test_newer_crd_passes() -> None:
             {"x-kubernetes-preserve-unknown-fields": True, "properties": {}},
             [],
         ),
+        ({"enum": ["vllm", "dynamo"]}, {"enum": ["vllm", "other"]}, ["l=dynamo"]),
+        ({"enum": ["vllm", "dynamo"]}, {}, []),
     ],
-    ids=["in a list", "in a map", "where everything is kept"],
+    ids=["in a list", "in a map", "where everything is kept", "a value", "any value"],
 )
 def test_missing_field_is_named_by_its_path(
     own: dict[str, Any], served: dict[str, Any], missing: list[str]

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import sys
 
+from headroom.cli.broken_pipe import quiet_without_reader
+
 MISUSE = 2
+INTERRUPTED = 130
 SIMULATOR = frozenset({"llvmlite", "matplotlib", "numba"})
 """Libraries of `headroom[simulator]` only; the rest is in `headroom[operator]`."""
 
@@ -17,11 +20,18 @@ def main() -> None:
 
 
 def start(name: str | None) -> None:
-    """Run a command under a name; exit with 2 if a library that it needs is not installed."""
+    """Run a command under a name; exit with 2 if a library that it needs is not installed.
+
+    Exits with 130 after Ctrl-C, also while the libraries are read, and with 141 where the reader of
+    the output has ended.
+    """
     try:
         from headroom.cli.app import app
 
-        app(prog_name=name)
+        with quiet_without_reader():
+            app(prog_name=name)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ModuleNotFoundError as error:
         library = (error.name or "").partition(".")[0]
         if library in ("", "headroom"):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from cli.plan.plans import plan, report
+from headroom.cli.app import app
 
 pytestmark = pytest.mark.clock
 
@@ -35,6 +37,11 @@ BATCH = "--batch-overhead 6ms --per-item-time 4ms --max-batch 8"
         (
             f"rate 1000 {BATCH} --target 60ms --max-utilization 0.5",
             ["10 replicas for 1000 req/s (the 50 % utilization ceiling; latency requires 7)"],
+        ),
+        (f"rate 2 {BATCH}", ["1 replica: nothing is served while it restarts"]),
+        (
+            "generation 0.1 --prompt 100 --answer 20 --on qwen3-32b/2xh100 --first-token 3s",
+            ["1 replica: nothing is served while it restarts"],
         ),
         (f"rate 1000 {BATCH}", ["6 replicas", "(the 80 % utilization ceiling; no latency target)"]),
         ("rate 50 --service-time 2s --slots 8", ["16 replicas", "of all: 51.2 within"]),
@@ -101,6 +108,13 @@ def test_plan_rate_reports_one_fewer_and_one_more() -> None:
         ("--routing least", "for --cv 1 and --routing least\n"),
     ],
 )
+def test_plan_on_a_narrow_terminal_cuts_no_heading() -> None:
+    result = CliRunner(env={"COLUMNS": "60"}).invoke(
+        app, ["plan", "rate", "200", *BATCH.split(), "--target", "120ms"]
+    )
+    assert "replicas  utilization      p50      p95      p99  GPU-h/day  meets SLO" in result.stdout
+
+
 def test_plan_that_latency_binds_says_for_which_variation_and_routing(
     given: str, said: str
 ) -> None:

@@ -1,6 +1,7 @@
 """Compares the schema that an API server serves with this version's. Pure.
 
-An API server drops unknown fields of spec and status silently.
+An API server drops unknown fields of spec and status silently, and refuses an object with a value
+that its enumeration does not have.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ def served_schema(document: Any, kind: str) -> _Schema:
 
 
 def missing_fields(own: _Schema, served: _Schema) -> list[str]:
-    """Return the outermost fields of `own` that `served` does not have."""
+    """Return the outermost fields, and the values (`path=value`), that `served` does not have."""
     return list(_missing(own, served, ""))
 
 
 def _missing(own: _Schema, served: _Schema, path: str) -> Iterator[str]:
     if served.get("x-kubernetes-preserve-unknown-fields"):
         return
+    if "enum" in served:
+        yield from (f"{path}={one}" for one in own.get("enum", ()) if one not in served["enum"])
     properties = served.get("properties") or {}
     for name, schema in (own.get("properties") or {}).items():
         inner = f"{path}.{name}" if path else name

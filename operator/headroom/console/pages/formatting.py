@@ -43,6 +43,12 @@ def seconds(value_s: float | None) -> str:
     return UNKNOWN if value_s is None or math.isnan(value_s) else duration_text(value_s)
 
 
+def promise(text: str) -> tuple[str, str]:
+    """Return the measured value and the target of a promise on tokens: `1s (p95, target 2s)`."""
+    measured, _, target = text.partition(" (")
+    return measured, target.rstrip(")")
+
+
 def span(length_s: float) -> str:
     """Format a period in minutes, or in hours from two hours on."""
     if length_s < 7200.0:

@@ -98,8 +98,7 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
         ("Per output token", row.output_token),
     ):
         if promise is not None:
-            measured, _, target = promise.partition(" (")
-            held.append((name, measured, target.rstrip(")")))
+            held.append((name, *fmt.promise(promise)))
     if row.generation:
         held.append(("Generation", row.generation.partition(",")[0], row.generation))
     for name, sentence in row.classes.items():

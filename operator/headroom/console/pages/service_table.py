@@ -66,17 +66,18 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
     link = tag("a", name, href=f"/services/{row.namespace}/{row.name}", class_="open")
     missed = row.state is State.ABOVE_TARGET
     spark = None if one.history is None else sparkline(one.history.samples.series(), now_s=now_s)
-    known = {"latency": row.latency, "arrivals/s": row.arrivals_rps, "waiting": row.waiting}
+    known: dict[str, object] = {"latency": row.latency or _tokens(row) or None}
+    known |= {"arrivals/s": row.arrivals_rps, "waiting": row.waiting}
     known |= {"utilization": row.utilization, "accelerators": row.accelerators}
     names = {name: None if value is None else name for name, value in known.items()}
     return tag(
         "tr",
         tag("td", badge(row.state), title=row.why),
         tag("th", link, scope="row"),
-        tag("td", _target(row), class_="soft"),
+        tag("td", *_lines(_targets(row)), class_="soft"),
         tag(
             "td",
-            row.latency or fmt.UNKNOWN,
+            *_lines(_measured(row)),
             class_="number" + (" bad" if missed else ""),
             data_name=names["latency"],
         ),
@@ -102,10 +103,31 @@ def _because(row: ServiceSummary) -> str:
     return row.why if row.state.needs_attention else row.reason or fmt.UNKNOWN
 
 
-def _target(row: ServiceSummary) -> str:
-    if row.target is None:
-        return fmt.UNKNOWN
-    return f"p{row.percentile or fmt.UNKNOWN} < {row.target}"
+def _targets(row: ServiceSummary) -> list[str]:
+    """Return the target of the latency, and those on tokens."""
+    found = [
+        f"{name} {fmt.promise(one)[1].replace(', target', ' <')}" for name, one in _tokens(row)
+    ]
+    if row.target is not None:
+        found.insert(0, f"p{row.percentile or fmt.UNKNOWN} < {row.target}")
+    return found or [fmt.UNKNOWN]
+
+
+def _measured(row: ServiceSummary) -> list[str]:
+    """Return the measured value of each target, in the same order."""
+    found = [fmt.promise(one)[0] for _, one in _tokens(row)]
+    if row.target is not None or not found:
+        found.insert(0, row.latency or fmt.UNKNOWN)
+    return found
+
+
+def _tokens(row: ServiceSummary) -> list[tuple[str, str]]:
+    both = (("TTFT", row.first_token), ("TPOT", row.output_token))
+    return [(name, promise) for name, promise in both if promise is not None]
+
+
+def _lines(texts: list[str]) -> list[str | Markup]:
+    return [texts[0]] if len(texts) == 1 else [tag("div", text) for text in texts]
 
 
 def _utilization(row: ServiceSummary) -> Markup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from headroom.cli.commands.plan.output import counted, finite, ms, rate
+from headroom.cli.commands.plan.output import NO_REDUNDANCY, counted, finite, ms, rate
 from headroom.cli.commands.plan.replica_cost import ReplicaCost
 from headroom.planner.generation.engine_settings import TAIL
 from headroom.planner.generation.generating_service import GeneratingService
@@ -62,6 +62,8 @@ def lines_of(
         f"{replicas}, {counted(plan.replicas * service.gpus, 'GPU')}: {plan.binding.value} binds "
         f"at {rate(plan.capacity_rps)} per replica"
     )
+    if plan.replicas == 1:
+        yield NO_REDUNDANCY
     price = plan.price_per_million_tokens
     yield f"{plan.gpu_hours_per_day:.0f} GPU-hours a day" + (
         f", {price:.3g} per million generated tokens" if price is not None else ""

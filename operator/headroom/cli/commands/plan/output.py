@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+MOST_COLUMNS = 1000
+NO_REDUNDANCY = (
+    "1 replica: nothing is served while it restarts or its node is lost; minReplicas: 2 avoids that"
+)
+
+
 @contextmanager
 def exit_on_invalid_input() -> Iterator[None]:
     """Print the error and exit with 2 for input that cannot be planned, measured or read."""
@@ -33,14 +39,18 @@ def exit_on_invalid_input() -> Iterator[None]:
 
 
 def show(report: object, views: list[RenderableType] | RenderableType, output: Output) -> None:
-    """Print the report as JSON, or its views as text."""
+    """Print the report as JSON, or its views as text; no column of a table is cut."""
     if output is Output.JSON:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
         return
     from rich.console import Console, Group
+    from rich.measure import Measurement
 
+    shown = Group(*views) if isinstance(views, list) else views
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Group(*views) if isinstance(views, list) else views)
+    widest = console.options.update(max_width=MOST_COLUMNS)
+    console.width = max(console.width, Measurement.get(console, widest, shown).maximum)
+    console.print(shown)
 
 
 def ms(seconds: float) -> str:

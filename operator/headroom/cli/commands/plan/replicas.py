@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headroom.cli.commands.plan.arguments import ROUTINGS
-from headroom.cli.commands.plan.output import counted, finite, ms
+from headroom.cli.commands.plan.output import NO_REDUNDANCY, counted, finite, ms
 from headroom.planner.batching import BatchChoice, choose_batching, worst_latency_s
 from headroom.planner.ceiling import CeilingPlan, replicas_under_ceiling
 from headroom.planner.demand import Service
@@ -73,6 +73,8 @@ def _rate_lines(
             f"below the ceiling; of all: {plan.carries_rps:.4g} within target and ceiling"
         ),
     ]
+    if plan.replicas == 1:
+        lines.append(NO_REDUNDANCY)
     if service.headroom:
         lines.append(
             f"with {100 * service.headroom:g} % headroom the ceiling requires "

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 
 from headroom.simulator.campaign import Perform, Run
 from headroom.simulator.outcome import Outcome
@@ -90,7 +92,8 @@ def _side_by_side(
     pool = ProcessPoolExecutor(jobs, context, _join, (shares,))
     pending: dict[Future[tuple[Outcome, ...]], int] = {}
     try:
-        pending = {pool.submit(_work, i, run, perform): i for i, run in enumerate(runs)}
+        with _interrupts_wait():
+            pending = {pool.submit(_work, i, run, perform): i for i, run in enumerate(runs)}
         while pending:
             ended, _ = wait(pending, _LOOK_EVERY_S, FIRST_COMPLETED)
             for future in ended:
@@ -103,6 +106,25 @@ def _side_by_side(
         if pending:  # interrupted: their results are not used
             for worker in context.active_children():
                 worker.terminate()
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Start workers with SIGINT blocked, which they inherit: only this process handles Ctrl-C.
+
+    Here it waits until all have started, so that all can be ended.
+    """
+    came: list[int] = []
+    resource_tracker.ensure_running()  # it unblocks SIGINT
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _ended(run: Run, future: Future[tuple[Outcome, ...]]) -> Finished:
@@ -121,10 +143,9 @@ _shares: MutableSequence[float] = []
 
 
 def _join(shares: MutableSequence[float]) -> None:
-    """Initialize a worker: Ctrl-C reaches all processes, and only the first handles it."""
+    """Initialize a worker."""
     global _shares  # noqa: PLW0603  (shared memory cannot be sent with a task)
     _shares = shares
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _work(index: int, run: Run, perform: Perform) -> tuple[Outcome, ...]:
