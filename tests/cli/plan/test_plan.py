@@ -108,13 +108,6 @@ def test_plan_rate_reports_one_fewer_and_one_more() -> None:
         ("--routing least", "for --cv 1 and --routing least\n"),
     ],
 )
-def test_plan_on_a_narrow_terminal_cuts_no_heading() -> None:
-    result = CliRunner(env={"COLUMNS": "60"}).invoke(
-        app, ["plan", "rate", "200", *BATCH.split(), "--target", "120ms"]
-    )
-    assert "replicas  utilization      p50      p95      p99  GPU-h/day  meets SLO" in result.stdout
-
-
 def test_plan_that_latency_binds_says_for_which_variation_and_routing(
     given: str, said: str
 ) -> None:
@@ -266,3 +259,10 @@ def test_plan_rate_with_out_draws_the_curve(tmp_path: Path, ending: str, begins:
     assert first.startswith(begins)
     plan(line)
     assert path.read_bytes() == first
+
+
+def test_plan_on_a_narrow_terminal_cuts_no_heading() -> None:
+    result = CliRunner(env={"COLUMNS": "60"}).invoke(
+        app, ["plan", "rate", "200", *BATCH.split(), "--target", "120ms"]
+    )
+    assert "replicas  utilization      p50      p95      p99  GPU-h/day  meets SLO" in result.stdout
