@@ -58,7 +58,7 @@ class GenerationState:
     cost: IterationCost | None = None
     """Estimate of the ledger; a stated cost before the first iteration."""
     error: float = LEAST
-    """Error of the time of a request at full load, as a share of it."""
+    """Standard error of the time of a request at full load, as a share of it."""
     untaught: tuple[tuple[float, Increase], ...] = ()
     """(time, increase) of the ticks that the ledger has not taken in yet."""
     taught_s: float | None = None

@@ -26,7 +26,7 @@ class Taught(NamedTuple):
     """What the increases were read from; empty if they do not suffice, None if there were none."""
     cost: IterationCost | None
     error: float = LEAST
-    """Error of the time of a request at full load, as a share of it."""
+    """Standard error of the time of a request at full load, as a share of it."""
 
 
 def teach(
