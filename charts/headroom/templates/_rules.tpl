@@ -11,6 +11,13 @@
 }}
 {{- include "headroom.check" $rule -}}
 {{- end -}}
+{{- range $name, $url := .Values.prometheus.sources -}}
+{{- include "headroom.check" (list "a name in prometheus.sources" $name "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$" "a DNS label: at most 63 lower-case letters, digits and -") -}}
+{{- /* Not printed: it may have a password. */}}
+{{- if not (regexMatch `^https?://[^/?#@\s]+(/[^?#\s]*)?$` $url) -}}
+{{- fail (printf "prometheus.sources.%s must be a URL with only scheme, host, port and path: no credentials, query, fragment or space" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- range $path, $resources := dict "resources" .Values.resources "gateway.resources" .Values.gateway.resources -}}
 {{- range $kind, $quantities := $resources -}}
 {{- range $name, $value := $quantities -}}

@@ -47,6 +47,18 @@ from scenarios.installation.rendered_chart import EVERYTHING, of_kind
         ({"gateway": {"image": {"name": "x"}}}, "'/gateway/image': additional properties 'name'"),
         ({"prometheus": {"sources": {"main": 9090}}}, "'/prometheus/sources/main': got number"),
         ({"prometheus": {"sources": {"main": "p:9090"}}}, "'/prometheus/sources/main': 'p:9090'"),
+        (
+            {"prometheus": {"sources": {"Main": "http://p:9090"}}},
+            "a name in prometheus.sources must be a DNS label",
+        ),
+        (
+            {"prometheus": {"sources": {"main": "http://me:secret@p:9090"}}},
+            "prometheus.sources.main must be a URL with only scheme, host, port and path",
+        ),
+        (
+            {"prometheus": {"sources": {"main": "http://p:9090/?user=me"}}},
+            "prometheus.sources.main must be a URL with only scheme, host, port and path",
+        ),
         ({"affinity": {"nodes": {}}}, "'/affinity': additional properties 'nodes'"),
         (
             {"monitoring": {"podMonitor": {"interval": "fast"}}},
@@ -141,12 +153,12 @@ def test_texts_that_look_like_numbers_or_booleans_stay_texts(helm: Helm, text: s
 
     def rendered(word: str) -> list[str]:
         values = {
-            "image": {"repository": word},
+            "image": {"repository": f"{word} #{word}: {word}"},
             "commonLabels": {"team": word},
             "serviceAccount": {"name": word},
             "priorityClass": {"create": True, "name": word},
             "downloader": {"image": word},
-            "prometheus": {"sources": {"main": f"http://{word} #{word}: {word}"}},
+            "prometheus": {"sources": {word: f"http://{word}"}},
             "watch": {"namespaces": [word]},
             "networkPolicy": {"enabled": True},
             "monitoring": {each: {"enabled": True} for each in ("serviceMonitor", "dashboard")},
