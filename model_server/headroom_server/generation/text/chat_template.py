@@ -8,6 +8,7 @@ which marks what an assistant says and renders its content.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,11 @@ from headroom_server.generation.text.template_sandbox import BoundedSandbox
 from headroom_server.generation.text.tokenizer_folder import read_json, token_name
 from headroom_server.generation.text.tool_calls import style_of
 
-MAX_TEMPLATE_BYTES = 1 << 20
+MAX_TEMPLATE_BYTES = 1 << 17
+"""That of Gemma 4 has 12 KiB. Compiling one of this size takes up to 8 s, of 1 MiB over 40 s."""
+MOST_DATE_CHARACTERS = 256
+_WIDE = re.compile(r"%[^%a-zA-Z]*\d")
+"""A part of a date with a width, which the C library fills however large it is."""
 SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token")
 
 
@@ -86,7 +91,7 @@ class ChatTemplate:
             raise InvalidRequestError(
                 f"messages must fit the model's chat template; got {error!s:.200}"
             ) from error
-        except (RecursionError, MemoryError, AttributeError) as error:
+        except (RecursionError, MemoryError, AttributeError, AssertionError) as error:
             raise InvalidRequestError(
                 f"messages must fit the model's chat template; got {type(error).__name__}"
             ) from error
@@ -94,8 +99,9 @@ class ChatTemplate:
     def _compiled(self, source: str) -> Template:
         try:
             return self._sandbox.from_string(source)
-        except (TemplateError, RecursionError) as error:
-            raise LoadError(f"the chat template must be valid Jinja; got {error}") from error
+        except (TemplateError, RecursionError, MemoryError, SyntaxError, ValueError) as error:
+            # the last three are Python's, of brackets and blocks within each other, and numbers
+            raise LoadError(f"the chat template must be valid Jinja; got {error!s:.200}") from error
 
 
 def _sandbox() -> BoundedSandbox:
@@ -104,7 +110,7 @@ def _sandbox() -> BoundedSandbox:
         lstrip_blocks=True,
         extensions=[loopcontrols, _GenerationBlock],
     )
-    sandbox.filters["tojson"] = _tojson
+    sandbox.add_filter("tojson", _tojson)
     sandbox.globals["raise_exception"] = _raise
     sandbox.globals["strftime_now"] = _strftime_now
     return sandbox
@@ -115,6 +121,8 @@ def _raise(message: object) -> None:
 
 
 def _strftime_now(form: str) -> str:
+    if len(form) > MOST_DATE_CHARACTERS or _WIDE.search(form):
+        raise TemplateError(f"a date must have at most {MOST_DATE_CHARACTERS} characters")
     return datetime.now(UTC).strftime(form)
 
 
