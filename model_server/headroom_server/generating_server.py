@@ -26,6 +26,7 @@ from headroom_server.process import (
     listen,
     prompt_device_thread,
     quiet_garbage_collector,
+    quiet_panics,
 )
 from headroom_server.repository import huggingface
 from headroom_server.runtime.caches import generation_identity
@@ -89,6 +90,7 @@ def build_application(
 
 def run(settings: Settings) -> int:
     """Serve until stopped and return the exit code."""
+    quiet_panics()
     try:
         with explained(settings, f"HEADROOM_ENGINE={settings.engine}"):
             check_applicable(settings)

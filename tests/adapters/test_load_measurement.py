@@ -67,9 +67,14 @@ Answer = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
-async def server(infer: Answer) -> AsyncIterator[str]:
-    """A model server of another kind, without a metrics page."""
+async def server(infer: Answer, page: str = "") -> AsyncIterator[str]:
+    """A model server of another kind, by default without a metrics page."""
     application = web.Application()
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(status=200 if page else 404, text=page)
+
+    application.router.add_get("/metrics", metrics)
     inputs = [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}]
 
     async def metadata(_: web.Request) -> web.Response:
@@ -162,3 +167,12 @@ async def test_unknown_model_is_an_error(model: str | None, said: str) -> None:
     async with server(right) as url, LiveServer(url, model, timeout_s=1.0) as live:
         with pytest.raises(Unmeasurable, match=said):
             await live.learn()
+
+
+@pytest.mark.parametrize("name", ["x" * 900_000, "m\x1b[2J m"])
+async def test_name_that_is_none_is_not_taken_from_a_page(name: str) -> None:
+    page = f'headroom_max_batch_size{{model="{name}"}} 8\n'
+    async with server(right, page) as url, LiveServer(url, None, timeout_s=1.0) as live:
+        with pytest.raises(Unmeasurable, match="pass --model NAME") as raised:
+            await live.learn()
+    assert len(str(raised.value)) < 500

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +48,23 @@ def test_model_whose_pattern_splits_no_letters_in_time_is_not_loaded(tmp_path: P
 def test_what_is_no_panic_stays(other: BaseException) -> None:
     with pytest.raises(type(other)), panics_raise(InvalidRequestError("a panic")):
         raise other
+
+
+PANIC = """
+from tokenizers import Regex, pre_tokenizers
+from headroom_server.process import quiet_panics
+quiet_panics()
+try:
+    pre_tokenizers.Split(Regex("(a+)+$"), "isolated").pre_tokenize_str("a" * 40 + "b")
+except BaseException as panic:
+    print(type(panic).__name__)
+"""
+
+
+def test_panic_is_a_line_of_the_log_whatever_the_environment_says() -> None:
+    environment = {**os.environ, "RUST_BACKTRACE": "full"}
+    ran = subprocess.run(
+        [sys.executable, "-c", PANIC], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "PanicException"
+    assert len(ran.stderr) < 400, ran.stderr

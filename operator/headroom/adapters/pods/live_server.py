@@ -31,7 +31,8 @@ GENERATES = (
     "A server that generates text is measured by `headroom plan generation RATE --measure URL`"
 )
 _MODEL_PATH = re.compile(r"(?P<base>.*)/v2/models/(?P<model>[^/]+)(?:/infer)?/?")
-_MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\]+)"\}', re.MULTILINE)
+_MODEL_LABEL = re.compile(r'^headroom_max_batch_size\{model="([^"\\\s]{1,256})"\}', re.MULTILINE)
+"""Names are shown in errors: one of 900 kB filled the terminal."""
 
 
 class LiveServer(HttpSession):
