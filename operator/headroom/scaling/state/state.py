@@ -68,7 +68,8 @@ class State:
     needed_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
     """Over the scale-down window: a removal keeps the most replicas that were needed."""
     arrivals_high: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="largest"))
-    """Over the longest hold: the most replicas that arrivals needed, without queues."""
+    """Over the longest hold: the most that arrivals needed, without queues and, while the error
+    budget is unspent, without what the risk level adds."""
     waiting_low: SlidingExtreme = field(default_factory=lambda: SlidingExtreme(keep="smallest"))
     """Waiting requests, over the shortest burst window."""
     coverage: Coverage = field(default_factory=Coverage)
