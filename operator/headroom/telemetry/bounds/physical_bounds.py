@@ -41,9 +41,13 @@ _BOUNDS = tuple(_MOST.get(name, MOST_COUNTED) for name in QUANTITIES)
 
 
 def check_quantities(profile: Profile, values: Sequence[float | None]) -> None:
-    """Check the quantities of one page, in the order of QUANTITIES; raise InvalidMetric."""
+    """Check the quantities of one page, in the order of QUANTITIES; raise InvalidMetric.
+
+    A difference of two counters, such as SGLang's seconds of execution, may be below zero while a
+    request is in one of them only.
+    """
     for index, value in enumerate(values):
-        if value is not None and not value <= _BOUNDS[index]:
+        if value is not None and not abs(value) <= _BOUNDS[index]:
             raise InvalidMetric(
                 _name(profile, QUANTITIES[index]), f"must be at most {_BOUNDS[index]:g}", value
             )
