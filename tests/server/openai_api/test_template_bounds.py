@@ -185,15 +185,15 @@ def test_single_call_is_refused_before_it_is_made(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        pytest.param("{{ '%200000000d' % 1 }}", id="%"),
-        pytest.param("{{ '%200000000d' | format(1) }}", id="a filter"),
-        pytest.param("{{ 'a' | center(200000000) }}", id="a filter with a width"),
+        pytest.param("{{ '%1000000000d' % 1 }}", id="%"),
+        pytest.param("{{ '%1000000000d' | format(1) }}", id="a filter"),
+        pytest.param("{{ 'a' | center(1000000000) }}", id="a filter with a width"),
     ],
 )
 def test_compiling_computes_nothing(source: str) -> None:
     began_s = time.thread_time()
     ChatTemplate("{% if false %}" + source + "{% endif %}", {})
-    assert time.thread_time() - began_s < 0.1
+    assert time.thread_time() - began_s < 0.5
 
 
 @pytest.mark.parametrize(
