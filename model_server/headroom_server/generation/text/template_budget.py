@@ -15,7 +15,7 @@ MOST_MADE = 1 << 29
 
 
 class _Spent(threading.local):
-    """What the rendering of this thread has used: the event loop and a worker may render at once.
+    """Use by the rendering of this thread: the event loop and a worker may render at once.
 
     A template is compiled without any bound: nothing is computed then.
     """
@@ -26,7 +26,7 @@ class _Spent(threading.local):
 
 
 class RenderingBudget:
-    """What a rendering may use, from `begin` on in its thread."""
+    """Budget of a rendering, from `begin` on in its thread."""
 
     def __init__(self, most_cpu_s: float) -> None:
         self._most_cpu_s = most_cpu_s

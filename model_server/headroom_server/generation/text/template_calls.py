@@ -1,4 +1,4 @@
-"""What filters, tests and methods of a chat template make, and which of them it has. Pure.
+"""Filters, tests and methods that a chat template has, and the sizes of their results. Pure.
 
 Sizes are known before the value is made, since no single call can be interrupted:
 `'a'.center(1000000000)` takes a second and a gigabyte. A method or filter without a size is

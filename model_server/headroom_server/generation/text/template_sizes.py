@@ -1,4 +1,4 @@
-"""How large the values of a chat template are, and what a format makes of them. Pure.
+"""Sizes of a chat template's values, and of what a format makes of them. Pure.
 
 Sizes are in characters; an item of a container counts as 16, which is its memory and the time that
 a filter takes for it.
