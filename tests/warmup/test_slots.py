@@ -123,9 +123,13 @@ async def _cpu_of_a_turn_s(owners: int) -> float:
 
 @pytest.mark.clock
 async def test_turn_among_a_thousand_owners_costs_little_more_than_among_fifty() -> None:
-    """It was 20 times as much: each slot that was given back asked every owner that waits."""
-    of_fifty_s = await _cpu_of_a_turn_s(50)
-    assert await _cpu_of_a_turn_s(1000) < 5 * of_fifty_s
+    """It was 20 times as much: each slot that was given back asked every owner that waits.
+
+    The least of three counts: a garbage collection of the whole process is no cost of a turn.
+    """
+    of_fifty_s = min([await _cpu_of_a_turn_s(50) for _ in range(3)])
+    of_a_thousand_s = min([await _cpu_of_a_turn_s(1000) for _ in range(3)])
+    assert of_a_thousand_s < 5 * of_fifty_s
 
 
 @settings(max_examples=60, deadline=None)
