@@ -10,10 +10,9 @@ from statistics import fmean
 
 import terminal
 from decision_study import running, tables
-from decision_study.family import cell_results, members, performing, watched
+from decision_study.family import cell_results, members, performing, samples, watched
 from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
 from decision_study.family.excess import LAYERS
-from decision_study.family.members import DEVELOP, MEMBERS
 from decision_study.family.watched import Attribution
 from decision_study.records import CLAIRVOYANT, OURS, Job
 from decision_study.tables import Grid
@@ -27,8 +26,7 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
     """Run Headroom and the clairvoyant in cells of *develop*; print the table."""
     given = _parser().parse_args(argv)
     console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
-    every = [m.name for m in MEMBERS.values() if m.set == DEVELOP]
-    names = every[given.begin :: given.every][: given.sample]
+    names = samples.names(given)
     bounds = [
         Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
         for name in names
@@ -115,9 +113,5 @@ def _parser() -> argparse.ArgumentParser:
         description="Divide what Headroom costs above the clairvoyant among the layers of its "
         "decision: forecast, risk, margins, holds.",
     )
-    add = parser.add_argument
-    add("--sample", type=int, default=10, metavar="N", help="the first N of them (10)")
-    add("--every", type=int, default=1, metavar="N", help="only every Nth cell (1)")
-    add("--begin", type=int, default=0, metavar="K", help="after the first K cells (0)")
-    add("--jobs", "-j", type=int, default=2, metavar="N", help="processes (2)")
+    samples.add_options(parser)
     return parser

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import terminal
 from decision_study import tables
-from decision_study.family import cell_results, members, performing, reactive
+from decision_study.family import cell_results, members, performing, reactive, samples
 from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
-from decision_study.family.members import DEVELOP, MEMBERS
 from decision_study.records import OURS, Job
 from headroom.simulator.report.write import write_atomically
 
@@ -19,8 +18,7 @@ def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
     """Run what is missing in workloads of *develop*, print the table."""
     given = _parser().parse_args(argv)
     console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
-    every = [member.name for member in MEMBERS.values() if member.set == DEVELOP]
-    names = every[given.begin :: given.every][: given.sample]
+    names = samples.names(given)
     ours = Job(cell="", autoscaler=OURS)
     judged = [
         Job(cell=name, autoscaler=each.autoscaler, knobs=each.knobs, seed=members.SEED)
@@ -49,9 +47,5 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare Headroom with the cheapest setting of a reactive autoscaler that "
         "knows the true rate, chosen per workload in hindsight.",
     )
-    add = parser.add_argument
-    add("--sample", type=int, default=10, metavar="N", help="the first N of them (10)")
-    add("--every", type=int, default=1, metavar="N", help="only every Nth workload (1)")
-    add("--begin", type=int, default=0, metavar="K", help="after the first K workloads (0)")
-    add("--jobs", "-j", type=int, default=2, metavar="N", help="worker processes (2)")
+    samples.add_options(parser)
     return parser
