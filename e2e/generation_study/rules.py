@@ -30,10 +30,10 @@ from headroom.simulator.generation.outcome import Floats, Move, TokenOutcome, mi
 from headroom.simulator.generation.run import FLAP_S, LOOK_S, Run, Truth, simulate_tokens
 
 _NEAR_S = 300.0
-"""What the true capacity is for: the lengths of requests up to so much before and after."""
+"""The true capacity is that for the lengths of the requests within this time before and after."""
 _EVERY_S = 20.0
 _REPLICAS = 5
-"""That the capacities are compared at."""
+"""Number of replicas at which capacities are compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
