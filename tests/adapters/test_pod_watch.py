@@ -65,7 +65,7 @@ class Refusing:
         self.attempts += 1
         if self.attempts > 20:
             raise Unavailable(f"GET {path}&attempt={self.attempts}: no response within 6 s")
-        return Fetched(status=403, body=b"{}", date="", retry_after="")
+        return Fetched(status=403, body=b"", date="", retry_after="")
 
     async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
         raise AssertionError(path)
@@ -181,6 +181,30 @@ def test_watch_restarts_ever_later_until_one_lasts(api: Ending, lists: int) -> N
     async def watch() -> None:
         running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
         async with asyncio.timeout(300.0):
+            await running
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):
+        runner.run(watch())
+    assert api.lists == lists
+
+
+class Throttling(Ending):
+    """Answers 429 to every LIST."""
+
+    async def fetch(self, path: str, most_bytes: int = 0) -> Any:
+        self.lists += 1
+        return Fetched(status=429, body=b"", date="", retry_after="50")
+
+
+@pytest.mark.parametrize(
+    ("api", "lists"),
+    [(Throttling(0.0), 6), (Ending(0.01, error=Unavailable("429", retry_after_s=50.0)), 6)],
+    ids=["to the list", "to the watch"],
+)
+def test_watch_restarts_no_sooner_than_the_api_server_requests(api: Ending, lists: int) -> None:
+    async def watch() -> None:
+        running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
+        async with asyncio.timeout(299.0):
             await running
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):

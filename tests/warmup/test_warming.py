@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headroom.errors import Conflict, Forbidden
+from headroom.errors import Conflict, Forbidden, Unavailable
 from support.controller_world import REPLICA_RPS, World, play
 from support.pods_world import WARMUP_S
 
@@ -382,6 +382,20 @@ def test_rejected_gate_write_is_repeated_without_requests(
         assert said(world) == [("True", "Warm")]
         (bodies,) = world.servers.asked.values()
         assert len(bodies) == 7
+
+    play(scenario)
+
+
+def test_gate_write_waits_as_long_as_the_api_server_requests() -> None:
+    async def scenario(world: World) -> None:
+        create(world)
+        world.cluster.fail(
+            "apply_status", "Pod", Unavailable("too many requests", retry_after_s=50.0), times=1
+        )
+        await world.run_for(WARMUP_S + COURSE_S + 35.0)
+        assert said(world) == [("", "")]
+        await world.run_for(30.0)
+        assert said(world) == [("True", "Warm")]
 
     play(scenario)
 

@@ -125,7 +125,8 @@ class KubernetesConnection:
             )
             try:
                 if answer.status >= 300:
-                    raise error_of(answer.status, await answer.read(), "", f"GET {path}")
+                    again_after = answer.headers.get("Retry-After", "")
+                    raise error_of(answer.status, await answer.read(), again_after, f"GET {path}")
                 async for piece in answer.response.content.iter_any():
                     yield piece
             finally:

@@ -99,10 +99,15 @@ def items_of(answer: Manifest, path: str) -> list[Manifest]:
     return items or []
 
 
-def object_of(found: Fetched, asked: str) -> Manifest:
-    """Return the object of a response; raise the error of its status."""
+def check_status(found: Fetched, asked: str) -> None:
+    """Raise the error of a response's status, if it is one."""
     if found.status >= 300:
         raise error_of(found.status, found.body, found.retry_after, asked)
+
+
+def object_of(found: Fetched, asked: str) -> Manifest:
+    """Return the object of a response; raise the error of its status."""
+    check_status(found, asked)
     try:
         answer = _decoded(found.body)
     except (ValueError, RecursionError) as error:

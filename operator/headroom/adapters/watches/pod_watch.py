@@ -2,7 +2,7 @@
 
 The API server evaluates the selector, so other pods of the cluster cost nothing. A watch that ends,
 fails or becomes silent (the API server sends a bookmark every minute) restarts with a LIST, which
-covers missed events, after a pause.
+covers missed events, after a pause: at least the one that the API server requests.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from headroom.adapters.api_server.kept_parts import kept_parts
-from headroom.adapters.api_server.kubernetes_responses import start_of_list
+from headroom.adapters.api_server.kubernetes_responses import check_status, start_of_list
 from headroom.adapters.api_server.page_sizes import PageLimit, PageSizes
 from headroom.adapters.watches.restart_pause import RestartPause
 from headroom.adapters.watches.waiting_events import Object, OnEvent, WaitingEvents, WatchShares
 from headroom.adapters.watches.watch_lines import lines_of
 from headroom.errors import AnswerTooLarge, ClusterError, Unavailable
+from headroom.repeated_failures import pause_after_s
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ class PodWatch:
                 level, last_logged = logging.DEBUG if again else logging.WARNING, _trouble(why)
                 words = "the watch of pods restarts, at most %g s apart: %s"
                 _log.log(level, words, LONGEST_PAUSE_S, why)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s if fault is None else pause_after_s(fault, pause_s))
 
     async def _list(self, on_list: OnList) -> str:
         found: list[Object] = []
@@ -115,8 +116,7 @@ class PodWatch:
         if more:
             query["continue"] = more
         answer = await self._api.fetch(f"{self._path}?{urlencode(query)}", pages.most_bytes)
-        if answer.status != 200:
-            raise Unavailable(f"GET {self._path} returned status {answer.status}")
+        check_status(answer, f"GET {self._path}")
         size = len(answer.body)
         work = partial(self._parsed, answer.body)
         page = await self._shares.loop.run(self.namespace, size, work)
@@ -161,8 +161,7 @@ class PodWatch:
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
         query = {"labelSelector": self._selector, "fieldSelector": f"metadata.name={name}"}
         answer = await self._api.fetch(f"{path}?{urlencode(query)}")
-        if answer.status != 200:
-            raise Unavailable(f"GET {path} returned status {answer.status}")
+        check_status(answer, f"GET {path}")
         body: bytes = answer.body
         return body
 

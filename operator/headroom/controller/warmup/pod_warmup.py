@@ -17,6 +17,7 @@ from headroom.controller.warmup.request import Inputs, WarmupRequest, request_of
 from headroom.controller.warmup.sender import send
 from headroom.errors import ClusterError, Conflict, NotFound
 from headroom.fair_slots import FairSlots
+from headroom.repeated_failures import pause_after_s
 from headroom.resources.names import FIELD_MANAGER
 
 _log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ _log = logging.getLogger(__name__)
 SEEN_AGAIN_S = 2.5
 """After a conflict the next tick, at the latest, has the current pod."""
 WRITTEN_AGAIN_S = 5.0
-"""After a rejected write; for as long a tick that read before the write is ignored."""
+"""After a rejected write, at least; for as long a tick that read before the write is ignored."""
 OnWarm = Callable[[InferenceService, GatedPod], Awaitable[None]]
 """Called with a service and a pod of it that is warm but not ready yet."""
 
@@ -120,7 +121,7 @@ class PodWarmup:
             _log.warning(
                 "the gate of %s/%s is not written: %s", one.pod.namespace, one.pod.name, error
             )
-            await asyncio.sleep(WRITTEN_AGAIN_S)
+            await asyncio.sleep(pause_after_s(error, WRITTEN_AGAIN_S))
             return False
         one.written_s = _loop_s()
         one.pod = gate.read(written, one.pod.port) or one.pod
