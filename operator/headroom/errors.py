@@ -33,6 +33,10 @@ class Forbidden(ClusterError):
     """Credentials, RBAC, quota or policy forbid it (401, 403): an administrator must allow it."""
 
 
+class Unauthenticated(Forbidden):
+    """The API server does not accept the credentials (401): they must be renewed."""
+
+
 class NamespaceTerminating(Forbidden):
     """The namespace is being deleted and accepts no new objects (403 with this cause)."""
 

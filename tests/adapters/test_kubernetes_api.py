@@ -15,6 +15,7 @@ from headroom.errors import (
     Forbidden,
     NotFound,
     Rejected,
+    Unauthenticated,
     Unavailable,
     UnknownKind,
 )
@@ -85,7 +86,7 @@ async def test_eviction_names_the_uid(api: KubernetesApi, server: Answering, cal
     ("status", "kind"),
     [
         (400, Rejected),
-        (401, Forbidden),
+        (401, Unauthenticated),
         (403, Forbidden),
         (404, NotFound),
         (409, Conflict),

@@ -17,9 +17,9 @@ from support.pods_world import Pods
 pytestmark = pytest.mark.clock
 
 
-def controller() -> Controller:
+def controller(cluster: FakeCluster | None = None) -> Controller:
     clock = FakeClock()
-    cluster = FakeCluster(clock)
+    cluster = cluster or FakeCluster(clock)
     metrics = MetricsReader(Pods(cluster, clock), clock, {})
     return Controller(
         Connections(cluster=cluster, metrics=metrics, clock=clock, recorder=FakeRecorder()),

@@ -157,11 +157,17 @@ def test_outdated_crd_names_missing_fields(answer: Answered, words: str) -> None
     watched(scenario)
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"components": {"schemas": 3}}'])
-def test_unavailable_api_server_keeps_last_result(body: bytes) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(Answered(200, b) for b in (b"<html>", b"[]", b"{}", b'{"components": {"schemas": 3}}')),
+        Answered(401, b""),
+    ],
+)
+def test_unavailable_api_server_keeps_last_result(answer: Answered) -> None:
     async def scenario(prerequisites: Prerequisites, api: FakeReviews) -> None:
         await asyncio.sleep(1.0)
-        api.answer = Answered(200, body)
+        api.answer = answer
         await asyncio.sleep(AGAIN_AFTER_S)
         api.down = True
         await asyncio.sleep(AGAIN_AFTER_S)

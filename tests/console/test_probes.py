@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from console.running_controllers import controller
+from headroom.api.kind import KIND
 from headroom.controller.scheduling.scheduler import Scheduler
+from headroom.errors import Unauthenticated
 from headroom.ops.checks import Check
 from headroom.ops.health import Health, watch_loop_lag
+from support.cluster_world import FakeClock, FakeCluster
 from support.controller_world import FakeRecorder
 from support.virtual_time import VirtualTimeLoop
 
@@ -40,6 +43,28 @@ def test_readyz_passes_after_services_are_listed() -> None:
         assert "CustomResourceDefinition" in complaints(health.readyz())["services-listed"]
         watched.cache.synced.set()
         assert complaints(health.readyz()) == {}
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize(("seconds", "ready"), [(50.0, True), (80.0, False)])
+def test_readyz_fails_while_credentials_are_not_accepted(seconds: float, ready: bool) -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster(FakeClock())
+        watched = controller(cluster)
+        health = Health(watched)
+        task = asyncio.create_task(watched.follow())
+        await asyncio.sleep(1.0)
+        cluster.fail("list_all", KIND, Unauthenticated("Unauthorized (401)"), times=1000)
+        await asyncio.sleep(seconds)
+        found = complaints(health.readyz())
+        assert ("credentials" not in found) is ready
+        if not ready:
+            assert "ServiceAccount" in found["credentials"]
+        cluster.stop_failing()
+        await asyncio.sleep(5.0)
+        assert complaints(health.readyz()) == {}
+        task.cancel()
 
     virtually(scenario)
 

@@ -72,6 +72,10 @@ class Controller:
         """The namespaces that cannot be read while others can, and why."""
         return self._resync.unlisted
 
+    def unauthenticated_s(self) -> float:
+        """Return for how long the API server has accepted no credentials; 0 if it does."""
+        return self._resync.unauthenticated_s()
+
     async def run(self) -> None:
         """Follow and lead until cancelled, without a lease: this must be the only process."""
         async with asyncio.TaskGroup() as group:

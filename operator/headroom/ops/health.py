@@ -22,6 +22,8 @@ OVERDUE_AFTER_S = 60.0
 """A tick has a deadline of 20 s and may wait for other ticks; later, the schedule is stuck."""
 SILENT_AFTER_S = 60.0
 """The loop of the watch runs every second."""
+UNAUTHENTICATED_AFTER_S = 60.0
+"""A token that rotates, or an authenticator that restarts, takes less."""
 LAG_EVERY_S = 0.5
 MOST_LAG_S = 10.0
 
@@ -90,7 +92,11 @@ class Health:
             "InferenceServices are not listed yet: check that the CustomResourceDefinition is "
             "installed and that the operator may list them"
         )
-        return (*self._prerequisites(), Check("services-listed", "" if listed else unlisted))
+        return (
+            *self._prerequisites(),
+            Check("services-listed", "" if listed else unlisted),
+            Check("credentials", self._about_the_credentials()),
+        )
 
     def about(self) -> dict[str, Any]:
         """Return who leads, and which namespaces cannot be read, for information."""
@@ -107,6 +113,16 @@ class Health:
         if self._leader_status.complaint:
             leadership["message"] = self._leader_status.complaint
         return {"leadership": leadership, **services}
+
+    def _about_the_credentials(self) -> str:
+        since_s = self._controller.unauthenticated_s()
+        if since_s <= UNAUTHENTICATED_AFTER_S:
+            return ""
+        return (
+            "the API server has accepted no credentials of the operator (401) for "
+            f"{since_s:.0f} s: check that its ServiceAccount exists, then delete the operator's "
+            "pod, which gets a new token; outside a cluster, check its KUBECONFIG"
+        )
 
     def _about_the_schedule(self) -> str:
         scheduler = self._controller.scheduler

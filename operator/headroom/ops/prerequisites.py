@@ -97,7 +97,7 @@ class Prerequisites:
     async def _about_the_resource(self) -> str:
         """Return what is wrong with the CRD as served; empty if nothing is."""
         found = await self._api.fetch(f"/openapi/v3/apis/{GROUP}/{VERSION}")
-        if found.status in (401, 403, 404):
+        if found.status in (403, 404):
             return f"the API server serves no {PLURAL}.{GROUP}/{VERSION}: {APPLY_THE_CRD}"
         if found.status != 200:
             raise Unavailable(f"/openapi/v3 answered {found.status}")

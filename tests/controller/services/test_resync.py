@@ -13,7 +13,7 @@ import pytest
 from headroom.controller.ports import Cluster
 from headroom.controller.services.resync import Resync
 from headroom.controller.services.service_cache import ServiceCache
-from headroom.errors import ClusterError, Forbidden, NotFound, Unavailable
+from headroom.errors import ClusterError, Forbidden, NotFound, Unauthenticated, Unavailable
 from support.virtual_time import VirtualTimeLoop
 
 Scenario = Callable[[Resync], Coroutine[Any, Any, None]]
@@ -125,6 +125,26 @@ def test_failed_list_is_retried_soon(error: ClusterError, retried_s: float) -> N
     play(lists, scenario)
     assert lists.at_s[:2] == pytest.approx([0.0, retried_s])
     assert lists.cache.synced.is_set()
+
+
+@pytest.mark.parametrize("end", [None, Forbidden("no"), Unavailable("down")])
+def test_time_without_accepted_credentials_ends_with_another_answer(
+    end: ClusterError | None,
+) -> None:
+    async def scenario(resync: Resync) -> None:
+        await asyncio.sleep(1.0)
+        assert resync.unauthenticated_s() == 0.0
+        lists.failures[None] = Unauthenticated("Unauthorized (401)")
+        await asyncio.sleep(90.0)
+        assert resync.unauthenticated_s() == pytest.approx(86.0)
+        lists.failures.clear()
+        if end is not None:
+            lists.failures[None] = end
+        await asyncio.sleep(3.0)
+        assert resync.unauthenticated_s() == 0.0
+
+    lists = Lists()
+    play(lists, scenario)
 
 
 @pytest.mark.parametrize("error", [Forbidden("no"), Unavailable("it cannot be decoded")])

@@ -18,6 +18,7 @@ from headroom.errors import (
     NamespaceTerminating,
     NotFound,
     Rejected,
+    Unauthenticated,
     Unavailable,
 )
 
@@ -30,7 +31,7 @@ _SHOWN = 1024
 
 _ERRORS: dict[int, type[ClusterError]] = {
     400: Rejected,
-    401: Forbidden,
+    401: Unauthenticated,
     403: Forbidden,
     404: NotFound,
     405: Rejected,

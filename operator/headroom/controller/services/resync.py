@@ -17,7 +17,7 @@ from headroom.controller.services.left_out import LeftOut
 from headroom.controller.services.list_history import RESTORED_AFTER_S, ListHistory
 from headroom.controller.services.service_cache import ServiceCache
 from headroom.controller.services.unlisted_namespaces import LONGEST_PAUSE_S, UnlistedNamespaces
-from headroom.errors import ClusterError, NotFound
+from headroom.errors import ClusterError, NotFound, Unauthenticated
 from headroom.repeated_failures import RepeatedFailures, pause_after_s
 
 _log = logging.getLogger(__name__)
@@ -63,11 +63,17 @@ class Resync:
         self._left_out = LeftOut(on_unread)
         self._doubted = asyncio.Event()
         self._failures = RepeatedFailures()
+        self._unauthenticated_since_s: float | None = None
 
     @property
     def unlisted(self) -> Mapping[str, str]:
         """The namespaces that cannot be listed while others can, and why."""
         return self._unlisted.why()
+
+    def unauthenticated_s(self) -> float:
+        """Return for how long each LIST has been answered with 401; 0 if the last one was not."""
+        since_s = self._unauthenticated_since_s
+        return 0.0 if since_s is None else asyncio.get_running_loop().time() - since_s
 
     def request(self) -> None:
         """Request a LIST: the watch ended, and may have missed changes."""
@@ -100,6 +106,7 @@ class Resync:
                 await asyncio.sleep(self._after_failure(error))
             else:
                 self._failures.ends()
+                self._unauthenticated_since_s = None
                 await self._pause()
 
     async def _retry(self) -> None:
@@ -179,6 +186,10 @@ class Resync:
         """Log a new failure once, and return the pause until the next attempt."""
         if isinstance(error, NotFound):  # the kind itself is not served
             self._cache.synced.clear()
+        if not isinstance(error, Unauthenticated):
+            self._unauthenticated_since_s = None
+        elif self._unauthenticated_since_s is None:
+            self._unauthenticated_since_s = asyncio.get_running_loop().time()
         if self._failures.is_news(error):
             _log.warning("InferenceServices cannot be listed: %s", error)
         return pause_after_s(error, RETRY_S)
