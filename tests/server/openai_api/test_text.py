@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import time
@@ -390,6 +391,13 @@ def test_end_tokens_come_from_every_file(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<|end|>"}')
     end = byte_level().token_to_id("<|end|>")
     assert load_tokenizer(tmp_path).eos_tokens == {7, 8, 9, end}
+
+
+def test_end_tokens_that_the_tokenizer_lacks_are_left_out(tmp_path: Path) -> None:
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    wrong = [7, True, -1, 1 << 31, 1 << 32, 10**15, *range(1000, 100_000)]
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": wrong}))
+    assert load_tokenizer(tmp_path).eos_tokens == {7}
 
 
 def test_minimum_length_forbids_the_end_before_it() -> None:

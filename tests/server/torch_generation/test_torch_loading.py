@@ -45,6 +45,8 @@ CONFIG: dict[str, Any] = {
         ({"rope_scaling": {"rope_type": "longrope"}}, "rope_type must be one of"),
         ({"rope_scaling": [1]}, "rope_scaling must be an object"),
         ({"rope_theta": -1}, "rope_theta must be a positive number"),
+        ({"rope_theta": 1}, "rope_theta must be above 1; got 1"),
+        ({"architectures": 5}, "architectures must have one"),
         ({"quantization_config": {"bits": 4}}, "quantization_config must be absent"),
         ({"compression_config": {"bits": 4}}, "compression_config must be absent"),
         ({"architectures": ["LlamaForSequenceClassification"]}, "architectures must have one"),
@@ -106,8 +108,25 @@ def test_windows_are_those_of_transformers_configuration(
 @pytest.mark.parametrize("name", ["attention_factor", "mscale"])
 def test_yarn_parameter_that_is_no_number_is_named(name: str) -> None:
     yarn = {"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0, name: "x"}
-    with pytest.raises(LoadError, match=f"{name} must be a positive number; got 'x'"):
+    with pytest.raises(
+        LoadError, match=f"{name} must be a number from 1e-06 to below 1e\\+09; got 'x'"
+    ):
         inverse_frequencies(shape_of({**CONFIG, "rope_scaling": yarn}))
+
+
+@pytest.mark.parametrize("kind", ["linear", "llama3", "yarn"])
+@pytest.mark.parametrize("name", ["factor", "low_freq_factor", "beta_fast", "beta_slow"])
+@pytest.mark.parametrize("value", [1e-308, 1e-7, 1e-6, 9e8, 1e9, 1e308])
+def test_extreme_scaling_is_refused_or_has_finite_angles(
+    kind: str, name: str, value: float
+) -> None:
+    given = {"rope_type": kind, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 1e9 - 1}
+    shape = shape_of({**CONFIG, "rope_scaling": {**given, name: value}})
+    try:
+        frequencies, scale = inverse_frequencies(shape)
+    except LoadError:
+        return
+    assert torch.isfinite(frequencies * shape.context_tokens * scale).all()
 
 
 def test_a_field_that_lacks_is_named() -> None:
@@ -119,18 +138,28 @@ def load(folder: Path, **options: Any) -> None:
     TorchExecutor(folder, ExecutorOptions(**options)).load()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "\xff"])
+@pytest.mark.parametrize("text", ["{", "[]", "\xff", "[" * 100_000])
 def test_a_damaged_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.json").write_text(text, encoding="latin-1")
     with pytest.raises(LoadError, match=r"config\.json must be"):
         load(tmp_path)
 
 
-def test_an_index_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["../secret.safetensors", "/a.safetensors", "..", "", "pytorch_model.bin", "\ud800", 5]
+)
+def test_an_index_that_leaves_its_folder_is_refused(tmp_path: Path, name: object) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    index = {"weight_map": {"model.embed_tokens.weight": "../secret.safetensors"}}
+    index = {"weight_map": {"model.embed_tokens.weight": name}}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(LoadError, match="must name files of its own folder"):
+        load(tmp_path)
+
+
+def test_an_index_that_nests_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map":' + "[" * 100_000)
+    with pytest.raises(LoadError, match="must be JSON with a weight_map"):
         load(tmp_path)
 
 

@@ -71,11 +71,21 @@ def _eos_tokens(folder: Path, library: LibraryTokenizer) -> set[int]:
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
         value = read_json(folder / name).get("eos_token_id")
-        tokens = value if isinstance(value, list) else [value]
-        found |= {one for one in tokens if isinstance(one, int) and one >= 0}
+        found |= _known(library, value if isinstance(value, list) else [value])
     named = token_name(read_json(folder / "tokenizer_config.json").get("eos_token"))
     token = None if named is None else library.token_to_id(named)
     return found if token is None else found | {token}
+
+
+def _known(library: LibraryTokenizer, tokens: list[object]) -> set[int]:
+    """Return the tokens that the tokenizer has: with one that it lacks, no constraint compiles."""
+    return {
+        one
+        for one in tokens
+        if isinstance(one, int) and not isinstance(one, bool)
+        # others are not of the library's type
+        if 0 <= one < 1 << 32 and library.id_to_token(one) is not None
+    }
 
 
 def token_name(value: object) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from headroom_server.engine import LoadError
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}\.safetensors")
+"""Name of a file of weights in the same folder."""
 
 
 class Checkpoint:
@@ -62,14 +65,14 @@ def _index(folder: Path) -> Mapping[str, str]:
         raise LoadError(f"{SINGLE} must be in the model's folder: {error}") from error
     except SafetensorError as error:
         raise LoadError(f"{SINGLE} must be a whole file of safetensors: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LoadError(f"{INDEX} must be JSON with a weight_map: {error}") from error
     if not isinstance(entries, dict):
         raise LoadError(f"weight_map of {INDEX} must be an object")
     for file in entries.values():
         # the index may come from an untrusted repository
-        if not isinstance(file, str) or Path(file).name != file:
-            raise LoadError(f"{INDEX} must name files of its own folder; got {file!r}")
+        if not isinstance(file, str) or not FILE.fullmatch(file):
+            raise LoadError(f"{INDEX} must name files of its own folder; got {file!r:.100}")
     if SINGLE not in entries.values() and (folder / SINGLE).exists():
         # transformers reads the file, vLLM what the index names
         raise LoadError(f"{SINGLE} must be absent next to an {INDEX} of others; remove the older")

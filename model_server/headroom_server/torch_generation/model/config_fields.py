@@ -40,7 +40,9 @@ def check_supported(config: Mapping[str, Any]) -> str:
     if family not in FAMILIES:
         raise LoadError(f"model_type must be one of {', '.join(FAMILIES)}; got {family!r}")
     names = config.get("architectures")
-    if names and not any(str(name).endswith("ForCausalLM") for name in names):
+    if names and not (
+        isinstance(names, list) and any(str(name).endswith("ForCausalLM") for name in names)
+    ):
         raise LoadError(f"architectures must have one that ends in ForCausalLM; got {names!r:.100}")
     if (act := config.get("hidden_act", "silu")) not in ("silu", "swish"):
         raise LoadError(f"hidden_act must be 'silu'; got {act!r}")

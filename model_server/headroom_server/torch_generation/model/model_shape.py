@@ -76,7 +76,7 @@ def read_shape(folder: Path) -> ModelShape:
         config = json.loads(path.read_bytes())
     except OSError as error:
         raise LoadError(f"config.json must be readable in the model's folder: {error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LoadError(f"config.json must be JSON: {error}") from error
     if not isinstance(config, dict):
         raise LoadError(f"config.json must be a JSON object; got {type(config).__name__}")
@@ -141,6 +141,8 @@ def _rope(config: Mapping[str, Any]) -> RopeShape:
         raise LoadError(f"partial_rotary_factor must be absent; got {part!r:.40}")
     fields = config if "rope_theta" not in scaling else scaling
     theta = number(fields, "rope_theta", 10_000.0)
+    if theta <= 1:
+        raise LoadError(f"rope_theta must be above 1; got {theta}")
     if (trained := config.get("original_max_position_embeddings")) is not None:
         # Phi's place for it, which takes precedence in transformers
         scaling = scaling | {"original_max_position_embeddings": trained}

@@ -16,6 +16,9 @@ import torch
 from headroom_server.engine import LoadError
 from headroom_server.torch_generation.model.model_shape import ModelShape
 
+LEAST, MOST = 1e-6, 1e9
+"""Bounds of a scaling's parameters: beyond them angles are infinite, in float32 or in between."""
+
 
 class RopeTables(NamedTuple):
     """Rows by position: x * cos + swapped(x) * sin, where `swapped` exchanges the halves of x."""
@@ -108,6 +111,9 @@ def _trained_tokens(shape: ModelShape) -> float:
 def _parameter(scaling: Mapping[str, Any], name: str, default: float | None = None) -> float:
     value = scaling.get(name)
     value = default if value is None else value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise LoadError(f"rope_scaling.{name} must be a positive number; got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST <= value < MOST:
+        raise LoadError(
+            f"rope_scaling.{name} must be a number from {LEAST:g} to below {MOST:g}; "
+            f"got {value!r:.40}"
+        )
     return float(value)
