@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
@@ -63,13 +64,27 @@ class GrpcServers:
             place.served = services[key]
 
     async def path_for(self, served: Served) -> str:
-        """Return the socket path of a service's server, for `open_unix_connection`."""
+        """Return the socket path of a service's server, which is started if it is not running."""
         async with self._opening:
             place = self._by_key.get(served.key)
             if place is None:
                 place = self._by_key[served.key] = self._created(served)
                 await place.server.start()
             return place.path
+
+    async def connected(self, served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the server of a service.
+
+        uvloop connects sockets to abstract names, and does not take such a name as a path.
+        """
+        path, inside = await self.path_for(served), socket.socket(socket.AF_UNIX)
+        try:
+            inside.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(inside, path)
+            return await asyncio.open_unix_connection(sock=inside)
+        except BaseException:
+            inside.close()
+            raise
 
     def _created(self, served: Served) -> _ServiceServer:
         # Not by the port: another service may have it once this one was created again.

@@ -147,8 +147,7 @@ class HoldingProxy:
             )
         if key not in self._served:
             return
-        path = await self._grpc.servers.path_for(self._served[key])
-        answers, calls = await asyncio.open_unix_connection(path)
+        answers, calls = await self._grpc.servers.connected(self._served[key])
         calls.write(begun)
         upwards = asyncio.create_task(copy(reader, calls))
         try:
