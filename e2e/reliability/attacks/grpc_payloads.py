@@ -27,6 +27,7 @@ class Kind(IntEnum):
     PING = 6
     GOAWAY = 7
     WINDOW = 8
+    CONTINUATION = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

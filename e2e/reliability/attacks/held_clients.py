@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import aiohttp
 
 from headroom.gateway import Endpoint
+from reliability.attacks.grpc_payloads import METHOD, PREFACE, Kind, headers
+from reliability.attacks.grpc_payloads import frame as grpc_frame
 from reliability.testbed.memory_cgroup import MIB
 
 CONNECTIONS = 3000
@@ -19,6 +21,15 @@ def _post(size: int, length: int) -> bytes:
     return b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (length, bytes(size))
 
 
+def _endless_head(size: int) -> bytes:
+    """Return an HTTP/2 connection with one head, whose frames never say that it is complete."""
+    field = b"\x00\x03x-a\x0ayyyyyyyyyy"
+    frame = grpc_frame(Kind.CONTINUATION, 0, 1, field * 15)
+    begin = PREFACE + grpc_frame(Kind.SETTINGS, 0, 0)
+    begin += grpc_frame(Kind.HEADERS, 0, 1, headers(METHOD))
+    return begin + frame * (size // len(frame))
+
+
 ATTACKS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "bodies": (100, lambda: _post(BODY_BYTES - 1000, BODY_BYTES - 1000)),
     "unfinished bodies": (100, lambda: _post(BODY_BYTES - 2000, BODY_BYTES - 1000)),
@@ -26,6 +37,7 @@ ATTACKS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "heads": (CONNECTIONS, lambda: b"GET / HTTP/1.1\r\nx: " + b"y" * 60_000),
     "requests": (CONNECTIONS, lambda: _post(0, 0)),
     "silent connections": (CONNECTIONS, bytes),
+    "endless heads of HTTP/2": (40, lambda: _endless_head(BODY_BYTES)),
     "HTTP/2": (CONNECTIONS // 4, lambda: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)),
 }
 """By name: connections for each of the hostile services, and what each sends."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 
 from headroom.activator.http_request import PIECE
@@ -21,10 +22,18 @@ def bound_buffers(writer: asyncio.StreamWriter) -> None:
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
 
 
-async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes until the reader ends, then close the writer."""
-    while data := await reader.read(PIECE):
-        writer.write(data)
+def _all(data: bytes) -> bytes:
+    return data
+
+
+async def copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    passed: Callable[[bytes], bytes | None] = _all,
+) -> None:
+    """Copy bytes as they are `passed` until the reader ends or that is None; close the writer."""
+    while (data := await reader.read(PIECE)) and (more := passed(data)) is not None:
+        writer.write(more)
         await writer.drain()
     writer.close()
 

@@ -40,15 +40,15 @@ class HttpHandler:
         metrics: Metrics,
         on_request: Callable[[str], None],
         pipe_http2: PipeHttp2,
-        head_bytes: int,
+        heads: FairShare,
     ) -> None:
-        """`head_bytes` bounds the request heads that arrive at the same time."""
+        """`heads` bounds the request heads that arrive at the same time."""
         self._buffer = buffer
         self._dispatcher = dispatcher
         self._metrics = metrics
         self._on_request = on_request
         self._pipe_http2 = pipe_http2
-        self._heads = FairShare(head_bytes)
+        self._heads = heads
 
     async def handle(
         self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from headroom.activator.byte_pipe import bound_buffers, copy
 from headroom.activator.dispatcher import Dispatcher
 from headroom.activator.held_request import Bounds, Refusal, RefusalReason, namespace_of
+from headroom.activator.http2_heads import Http2Heads
 from headroom.activator.http_handler import HttpHandler
 from headroom.activator.http_request import PIECE, answer
 from headroom.activator.metrics import Metrics
@@ -50,8 +51,9 @@ class HoldingProxy:
         self._piped: set[asyncio.Task[Any]] = set()
         """HTTP/2 connections, which outlast their calls."""
         self.dispatcher = Dispatcher(buffer)
+        self._heads = FairShare(bounds.head_bytes)
         self._http = HttpHandler(
-            buffer, self.dispatcher, metrics, on_request, self._pipe_http2, bounds.head_bytes
+            buffer, self.dispatcher, metrics, on_request, self._pipe_http2, self._heads
         )
         self._grpc: GrpcProxy | None = None
 
@@ -145,15 +147,18 @@ class HoldingProxy:
             self._grpc = GrpcProxy(
                 self._buffer, self.dispatcher, self._metrics, self._on_request, self._handling
             )
-        if key not in self._served:
+        heads = Http2Heads(self._heads, namespace_of(key))
+        first = heads.passed(begun)
+        if key not in self._served or first is None:
             return
         answers, calls = await self._grpc.servers.connected(self._served[key])
-        calls.write(begun)
-        upwards = asyncio.create_task(copy(reader, calls))
+        calls.write(first)
+        upwards = asyncio.create_task(copy(reader, calls, heads.passed))
         try:
             await copy(answers, writer)
         finally:
             upwards.cancel()
+            heads.close()
             calls.transport.abort()  # before anything at which this may be cancelled once more
             await asyncio.gather(upwards, return_exceptions=True)
             with suppress(OSError):

@@ -1,0 +1,79 @@
+"""The heads of an HTTP/2 connection, which are passed on when they are complete. Pure.
+
+A head begins with a HEADERS frame, and goes on in CONTINUATION frames until one says that it ends
+(RFC 9113, 6.10). gRPC's library bounds the headers of each frame, and keeps those of all frames: 44
+connections with heads that never ended took 389 MiB in four seconds.
+"""
+
+from __future__ import annotations
+
+from headroom.activator.held_request import HEAD_BYTES
+from headroom.fair_share import FairShare
+
+PREFACE_BYTES = len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+FRAME_HEAD_BYTES = 9
+MOST_FRAMES = 8
+"""Frames of one head. Gateways send 16 KiB in each; many small ones evade the library's bound."""
+HEADERS, CONTINUATION, END_HEADERS = 1, 9, 4
+
+
+class Http2Heads:
+    """Holds back what a client sends of a head that has not ended; `close` it at the end."""
+
+    __slots__ = ("_counted", "_held", "_owner", "_rest", "_share")
+
+    def __init__(self, share: FairShare, owner: str) -> None:
+        """`share` bounds what is held of all connections."""
+        self._share, self._owner, self._counted = share, owner, 0
+        self._rest = PREFACE_BYTES
+        """Bytes to come of what is passed on already."""
+        self._held = bytearray()
+        """Bytes that are not passed on, from the beginning of a frame."""
+
+    def passed(self, data: bytes) -> bytes | None:
+        """Return what can be passed on with these bytes; None if a head exceeds a bound."""
+        begun = min(self._rest, len(data))
+        self._rest -= begun
+        self._held += data[begun:]
+        end = self._end()
+        if end is None:
+            return None
+        self._rest += max(0, end - len(self._held))
+        out = data[:begun] + self._held[:end]
+        del self._held[:end]
+        return out if self._counts() else None
+
+    def close(self) -> None:
+        """Count nothing more."""
+        if self._counted:
+            self._share.give_back(self._owner, self._counted)
+            self._counted = 0
+
+    def _end(self) -> int | None:
+        """Return where the last frame ends that may be passed on; None if a head is too large."""
+        held, begin, at, frames = self._held, 0, 0, 0
+        while at + FRAME_HEAD_BYTES <= len(held):
+            size, kind, flags = int.from_bytes(held[at : at + 3]), held[at + 3], held[at + 4]
+            at += FRAME_HEAD_BYTES + size
+            if kind not in (HEADERS, CONTINUATION):
+                if frames:
+                    return None  # nothing else may come within a head
+                begin = at
+                continue
+            frames += 1
+            if at - begin > HEAD_BYTES or frames > MOST_FRAMES:
+                return None
+            if flags & END_HEADERS and at <= len(held):
+                begin, frames = at, 0
+        return begin
+
+    def _counts(self) -> bool:
+        """Count what is held; return whether that is within the owner's share."""
+        counted = len(self._held) if len(self._held) > FRAME_HEAD_BYTES else 0
+        if counted > self._counted and not self._share.fits(self._owner, counted - self._counted):
+            return False
+        self.close()
+        if counted:
+            self._share.take(self._owner, counted)
+            self._counted = counted
+        return True
