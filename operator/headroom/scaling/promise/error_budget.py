@@ -55,7 +55,7 @@ def one_alone_is_late(windows: Windows, target_s: float, window_s: float, allowe
     columns, bounds_s = windows.series.columns, windows.bounds_s
     if len(columns) < 2 or not len(bounds_s):
         return False
-    counted = windows.series.newest - windows.before(window_s)
+    counted = windows.counted(window_s)
     ended = counted[:, -1] + counted[:, MISSED]
     late = at_least_late(bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
     late = late.clip(0.0, ended)

@@ -74,7 +74,7 @@ class Failures:
         """Return the share of requests that fails whatever the load; 0 while unknown."""
         if len(self.ticks) < _LEAST or sum(failed for _, _, failed in self.ticks) < 1.0:
             return 0.0  # a counter's fraction of a request is no failure
-        counted = windows.series.newest - windows.before(window_s)
+        counted = windows.counted(window_s)
         answered, missed = counted[:, -1], counted[:, MISSED]
         at_work = answered > 0.0
         if not at_work.any():

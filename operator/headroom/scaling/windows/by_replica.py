@@ -22,8 +22,7 @@ def arrivals_of(windows: Windows, replicas: Iterable[str], window_s: float) -> V
 
 def executed_s_of(windows: Windows, replicas: Iterable[str], window_s: float) -> Vector:
     """Return for how long each executed in the window, summed over slots, [known replicas]."""
-    columns = windows.columns_of(replicas)
-    executed: Vector = (windows.series.newest - windows.before(window_s))[columns, BATCH_SECONDS]
+    executed: Vector = windows.counted_by(window_s, BATCH_SECONDS)[windows.columns_of(replicas)]
     return executed
 
 
@@ -31,7 +30,7 @@ def outcomes_of(
     windows: Windows, replicas: Iterable[str], window_s: float, target_s: float
 ) -> tuple[Vector, Vector]:
     """Return how many requests of each replica ended in the window, and were late."""
-    counted = (windows.series.newest - windows.before(window_s))[windows.columns_of(replicas)]
+    counted = windows.counted(window_s)[windows.columns_of(replicas)]
     ended: Vector = counted[:, -1] + counted[:, MISSED]
     late = at_least_late(windows.bounds_s, counted[:, LATENCY:], target_s) + counted[:, MISSED]
     return ended, late.clip(0.0, ended)
@@ -69,6 +68,5 @@ def rejected_at_gateways(windows: Windows, window_s: float) -> tuple[float, floa
     column = windows.series.columns.get(REJECTED)
     if column is None:
         return 0.0, 0.0
-    before = windows.before(window_s)[column, MISSED] if window_s > 0.0 else 0.0
-    inside = float(windows.series.newest[column, MISSED] - before) if window_s > 0.0 else 0.0
+    inside = float(windows.counted_by(window_s, MISSED)[column]) if window_s > 0.0 else 0.0
     return inside, float(windows.series.added[column, MISSED])

@@ -54,8 +54,9 @@ def counters_at(series: CounterSeries, place: Place, counters: slice = EVERY) ->
     below = _stacked(series, place.early, counters)
     if not np.count_nonzero(place.part):
         return below
-    part = place.part[:, np.newaxis]
-    value: Vector = below + part * (_stacked(series, place.late, counters) - below)
+    value: Vector = _stacked(series, place.late, counters) - below
+    value *= place.part[:, np.newaxis]  # in place: memory for a table takes longer than the sums
+    value += below
     return value
 
 

@@ -19,7 +19,7 @@ from headroom.scaling.windows.counter_series import (
     RETRIED,
     CounterSeries,
 )
-from headroom.scaling.windows.interpolation import Place, arrivals_at, counters_at, place_of
+from headroom.scaling.windows.interpolation import EVERY, Place, arrivals_at, counters_at, place_of
 from headroom.scaling.windows.window_totals import Flow, WindowTotal
 
 
@@ -75,8 +75,7 @@ class WindowCounts:
         return Flow(arrivals=arrived, missed=missed, ended=answered + missed)
 
     def _added_within(self, window_s: float, counters: slice) -> Vector:
-        before = counters_at(self.series, self._place(window_s), counters)
-        added: Vector = (self.series.newest[:, counters] - before).sum(axis=0)
+        added: Vector = self.counted(window_s, counters).sum(axis=0)
         return added
 
     def arrivals(self, windows_s: Sequence[float]) -> list[float]:
@@ -90,6 +89,16 @@ class WindowCounts:
             before = arrivals_at(self.series, self._place(window_s))
             known = self._arrived[window_s] = self.series.arrivals[-1] - before
         return known
+
+    def counted(self, window_s: float, counters: slice = EVERY) -> Vector:
+        """Return what these counters of each pod added in the last seconds, [pods, counters]."""
+        before = counters_at(self.series, self._place(window_s), counters)
+        counted: Vector = self.series.newest[:, counters] - before
+        return counted
+
+    def counted_by(self, window_s: float, counter: int) -> Vector:
+        """Return what this counter of each pod added in the last seconds, [pods]."""
+        return self.counted(window_s, slice(counter, counter + 1))[:, 0]
 
     def before(self, window_s: float, *, ago_s: float = 0.0) -> Vector:
         """Return what the counters were where such a window begins, [pods, counters]."""
@@ -127,8 +136,7 @@ class WindowCounts:
         """Return how many requests of each pod ended in the window, answered or missed, [pods]."""
         if not self.bounds_s:
             return np.zeros(len(self.series.columns))
-        ended = self.series.newest - self.before(window_s)
-        return ended[:, -1] + ended[:, MISSED]
+        return self.counted(window_s, _ANSWERED)[:, -1] + self.counted_by(window_s, MISSED)
 
 
 _INTAKE, _ANSWERED = slice(0, MISSED + 1), slice(-2, None)

@@ -187,8 +187,7 @@ def _settled(
 
 def _less_busy(windows: Windows, places: NDArray[np.intp], window_s: float) -> NDArray[np.bool_]:
     """Return which of these executed for far less time than the others."""
-    series = windows.series
-    busy_s = (series.newest - windows.before(window_s))[places, BATCH_SECONDS]
+    busy_s = windows.counted_by(window_s, BATCH_SECONDS)[places]
     less: NDArray[np.bool_] = busy_s < LESS_BUSY * _of_others(busy_s)
     return less
 
