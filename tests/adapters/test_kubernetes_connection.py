@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from datetime import datetime
 from pathlib import Path
@@ -59,6 +60,32 @@ async def test_hanging_request_ends_at_its_deadline(
     with pytest.raises(Unavailable, match=r"0\.5 s; an admission webhook may delay it"):
         await api.create(DEPLOYMENT, field_manager="test")
     assert calls == [("get", "timeout"), ("create", "timeout")]
+
+
+async def test_redirect_is_not_followed(
+    api: KubernetesApi, server: Answering, calls: Calls
+) -> None:
+    asked: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPFound("/elsewhere")
+
+    server.answer = elsewhere
+    with pytest.raises(Unavailable, match="redirects are not followed"):
+        await api.get("v1", "Pod", "a", "b")
+    assert asked == ["/api/v1/namespaces/a/pods/b"]
+    assert calls == [("get", "connection")]
+
+
+async def test_compressed_answer_is_not_unpacked(api: KubernetesApi, server: Answering) -> None:
+    async def packed(_: web.Request) -> web.Response:
+        body = gzip.compress(bytes(1 << 24))
+        return web.Response(body=body, headers={"Content-Encoding": "gzip"})
+
+    server.answer = packed
+    with pytest.raises(Unavailable, match="the response is not JSON"):
+        await api.get("v1", "Pod", "a", "b")
 
 
 async def test_missing_credentials_error_names_the_remedy(

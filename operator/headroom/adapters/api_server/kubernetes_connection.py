@@ -47,6 +47,22 @@ class OnCall(Protocol):
         ...
 
 
+def _without_redirects() -> aiohttp.TraceConfig:
+    """Return what refuses redirects: a pod's answer, read through the server, may be one.
+
+    The client library passes no option for it.
+    """
+
+    async def refuse(_: object, __: object, seen: aiohttp.TraceRequestRedirectParams) -> None:
+        if not {"Location", "URI"}.isdisjoint(seen.response.headers):
+            seen.response.close()
+            raise aiohttp.ClientError("redirects are not followed")
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_redirect.append(refuse)
+    return tracing
+
+
 class KubernetesConnection:
     """Connection to one API server. Use as an async context manager."""
 
@@ -80,6 +96,8 @@ class KubernetesConnection:
         configuration.client_session_kwargs = {
             "trust_env": False,
             "cookie_jar": aiohttp.DummyCookieJar(),
+            "auto_decompress": False,
+            "trace_configs": [_without_redirects()],
         }
         configuration.connection_pool_maxsize = CONNECTIONS
         self._client = ApiClient(configuration)
