@@ -32,6 +32,10 @@ PREEMPTION = "no new claims to deallocate, preemption: 0/1 nodes are available"
             "repair the nodes that are not ready",
         ),
         ("0/1 nodes are available: 1 node(s) had untolerated taint(s) {gpu: }.", "tolerate"),
+        (
+            f"0/1 nodes are available: 1 node(s) had untolerated taint(s). {PREEMPTION}",
+            "repair the nodes that are not ready (kubectl get nodes), tolerate the taint",
+        ),
         ("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.", "select"),
     ],
 )

@@ -16,15 +16,21 @@ READ_GATEWAYS = (
     "kubectl get pods --all-namespaces --selector app.kubernetes.io/name=headroom-gateway"
 )
 _NODES = "uncordon the nodes (kubectl uncordon), or add some"
+_TAINT = "tolerate the taint in the pod template, or add nodes without it"
 _SCHEDULER = (
     (r"persistentvolumeclaim|PersistentVolumeClaim", "create or repair the PersistentVolumeClaim"),
     (r"node\.kubernetes\.io/(?:not-ready|unreachable)", "repair the nodes that are not ready"),
     (r"node\(s\) were unschedulable|node\.kubernetes\.io/unschedulable", _NODES),
     (r"Insufficient ", ""),
-    (r"untolerated taint", "tolerate the taint in the pod template, or add nodes without it"),
+    (
+        r"untolerated taint\(s\)(?! \{)",
+        f"repair the nodes that are not ready (kubectl get nodes), {_TAINT}",
+    ),
+    (r"untolerated taint", _TAINT),
     (r"node affinity/selector", "correct the node selector or affinity of the pod template"),
 )
-"""A drained node is named before a lack of accelerators: it is what changed."""
+"""A drained node is named before a lack of accelerators: it is what changed.
+Kubernetes 1.36 names no taint, so a lost node, which has one, looks like a node for others."""
 _NO_IMAGE = r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable"
 _KUBELET = (
     (_NO_IMAGE, "correct the image (name, tag, digest) or its imagePullSecrets"),
