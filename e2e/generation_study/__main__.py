@@ -41,6 +41,9 @@ def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", choices=tuple(KINDS), default=(), help="run these autoscalers alone"
     )
+    parser.add_argument(
+        "--workloads", nargs="+", default=(), help="rules: of these alone, as family-10 reasoning"
+    )
     parser.add_argument("--record", action="store_true", help="fidelity: play vLLM again")
     parser.add_argument("--report", action="store_true", help="run nothing")
     asked = parser.parse_args(arguments)
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.command == "learned":
         return learned.main(console, asked.jobs)
     if asked.command == "rules":
-        return rules_table.main(console, asked.jobs)
+        return rules_table.main(console, asked.jobs, asked.workloads)
     if asked.command == "compile":
         return 0
     wanted = _cells(asked)

@@ -1,7 +1,8 @@
 """Workloads of which no cell is reported: to find causes on, never to judge by.
 
-Reasoning with heavy tails, agents whose contexts grow, surges of twice the rate, answers that
-become twice as long within a minute, and two classes of requests whose mix changes.
+Reasoning with heavy tails, rare answers of 20,000 to 60,000 tokens among short ones, agents whose
+contexts grow, surges of twice the rate, answers that become twice as long within a minute, and two
+classes of requests whose mix changes.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _FULL_USE = 0.6
 """Share of a replica that the scaling assumes."""
 _SURGE_S = (1800.0, 3600.0)
 _CHANGE_S = 2700.0
+_LONG_SHARE, _LONG_TOKENS = 0.01, (20_000, 60_001)
 
 Draw = Callable[[Floats, np.random.Generator], tuple[Ints, Ints]]
 
@@ -41,6 +43,13 @@ class Workload:
 def reasoning(arrival_s: Floats, random: np.random.Generator) -> tuple[Ints, Ints]:
     """Draw short prompts, and answers of 1500 tokens whose deviation is twice the mean."""
     return _lengths(arrival_s, 300.0, 0.6, random), _lengths(arrival_s, 1500.0, 2.0, random)
+
+
+def rare_long_answers(arrival_s: Floats, random: np.random.Generator) -> tuple[Ints, Ints]:
+    """Draw a conversation's lengths, with one answer of 100 between 20,000 and 60,000 tokens."""
+    prompt, output = chat(arrival_s, random)
+    long = random.random(len(arrival_s)) < _LONG_SHARE
+    return prompt, np.where(long, random.integers(*_LONG_TOKENS, len(arrival_s)), output)
 
 
 def agents(arrival_s: Floats, random: np.random.Generator) -> tuple[Ints, Ints]:
@@ -84,6 +93,7 @@ def workloads(seed: int) -> list[Workload]:
     """Return all workloads with the draws of one seed."""
     kinds: list[tuple[str, Draw, Callable[[Floats], Floats], str, float]] = [
         ("reasoning", reasoning, steady, "qwen3-32b-tp2-h100", 100.0),
+        ("rare-long-answers", rare_long_answers, steady, "qwen3-32b-tp2-h100", 100.0),
         ("agents", agents, steady, "llama-70b-tp4-h100", 100.0),
         ("surges", chat, surges, "llama-8b-h100", 100.0),
         ("surges", chat, surges, "qwen3-32b-tp2-h100", 300.0),

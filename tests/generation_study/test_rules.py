@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
-from generation_study import misses, own_workloads, rules
+from generation_study import misses, own_workloads, rules, rules_table
 from generation_study.misses import Cause
 from headroom.simulator.generation.outcome import Move
 
@@ -85,3 +88,24 @@ def test_own_workload_needs_the_replicas_that_it_is_scaled_to(
     assert len(one.requests) > 600
     assert one.requests.duration_s == pytest.approx(own_workloads.DURATION_S, rel=0.02)
     assert 1 <= (one.service.initial_replicas or 0) <= one.service.max_replicas
+
+
+def test_one_answer_of_100_is_long_and_the_others_are_those_of_a_conversation() -> None:
+    arrival_s = np.arange(20_000.0)
+
+    prompt, output = own_workloads.rare_long_answers(arrival_s, np.random.default_rng(1))
+
+    long = output >= 20_000
+    assert 0.008 < long.mean() < 0.012
+    assert output.max() <= 60_000
+    assert output[~long].mean() == pytest.approx(220.0, rel=0.1)
+    assert prompt.mean() == pytest.approx(1200.0, rel=0.1)
+
+
+def test_unknown_workload_is_named_and_nothing_is_run() -> None:
+    console = Console(file=io.StringIO(), width=200)
+
+    code = rules_table.main(console, 1, ["family-10", "family-11"])
+
+    assert code == 2
+    assert "got family-11" in console.file.getvalue()  # type: ignore[attr-defined]
