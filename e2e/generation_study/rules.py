@@ -51,6 +51,8 @@ class Rules:
     """Replica-hours."""
     best_hours: float
     """Those of the clairvoyant."""
+    best_kept: bool
+    """Whether it keeps the promises: otherwise it is the one with the most replicas."""
     above: Mapping[str, float]
     """Replica-hours more than the clairvoyant, by reason."""
     below: float
@@ -106,6 +108,7 @@ def of_run(workload: Workload) -> Rules:
         causes=causes(workload, late, known),
         hours=outcome.score.gpu_hours / gpus,
         best_hours=best.score.gpu_hours / gpus,
+        best_kept=best.score.kept,
         above=above,
         below=below,
         capacities=(float(ratios.min()), float(np.median(ratios)), float(ratios.max())),

@@ -46,7 +46,7 @@ def kind_of(workload: Workload) -> str:
 
 
 def table(found: Iterable[Rules]) -> Table:
-    """Return a row for each run."""
+    """Return a row for each run; NO where promises are broken, by Headroom or the clairvoyant."""
     shown = Table("workload", "kept", "flaps", "late", "hours", "above", "below", "capacity")
     for one in found:
         flaps = {f"{down}, {up}": float(n) for (down, up), n in one.flaps.items()}
@@ -56,7 +56,7 @@ def table(found: Iterable[Rules]) -> Table:
             f"{100 * one.attainment:.2f} %" if one.kept else f"{100 * one.attainment:.2f} % NO",
             _largest(flaps, "", ".0f", 0.5),
             _largest(late, " %", ".2f", 0.005),
-            f"{one.hours:.2f} of {one.best_hours:.2f}",
+            f"{one.hours:.2f} of {one.best_hours:.2f}{'' if one.best_kept else ' NO'}",
             _largest(one.above, " h", ".2f", 0.005),
             f"{one.below:.2f}",
             " ".join(f"{ratio:.2f}" for ratio in one.capacities),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -109,3 +110,29 @@ def test_unknown_workload_is_named_and_nothing_is_run() -> None:
 
     assert code == 2
     assert "got family-11" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("best_kept", "shown"), [(True, "9.30 of 7.00 "), (False, "7.00 NO")])
+def test_table_says_whether_the_clairvoyant_keeps_the_promises(best_kept: bool, shown: str) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    run = rules.Rules(
+        name="any",
+        requests=1000,
+        attainment=0.94,
+        kept=False,
+        flaps=Counter({("LatencyModel", "Burst"): 3}),
+        causes=Counter({Cause.START: 60}),
+        hours=9.3,
+        best_hours=7.0,
+        best_kept=best_kept,
+        above={"Reserve": 2.3},
+        below=0.0,
+        capacities=(0.9, 1.0, 1.1),
+    )
+
+    console.print(rules_table.table([run]))
+
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown in text
+    assert "94.00 % NO" in text
+    assert "LatencyModel, Burst 3" in text
