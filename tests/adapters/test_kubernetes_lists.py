@@ -233,3 +233,9 @@ async def test_list_with_late_pages_is_an_error(api: KubernetesApi, server: Answ
     pages_in_turn(server, (200, {**VERSION_7_AND_MORE, "items": []}), (410, {}))
     with pytest.raises(Unavailable, match="410"):
         await api.list_at("headroom.dev/v1alpha1", "InferenceService", None)
+
+
+async def test_list_that_repeats_a_page_ends(api: KubernetesApi, server: Answering) -> None:
+    server.gives(text='{"metadata": {"continue": "again"}, "items": []}')
+    with pytest.raises(Unavailable, match="the list must go on behind a page"):
+        await api.list_all("v1", "Pod", "a")

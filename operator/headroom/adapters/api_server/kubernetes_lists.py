@@ -17,7 +17,7 @@ from headroom.adapters.api_server.kubernetes_responses import (
 )
 from headroom.adapters.api_server.page_sizes import LARGEST_PAGE_BYTES, PageSizes
 from headroom.adapters.http_session import LOOKED_AT_BYTES
-from headroom.errors import AnswerTooLarge
+from headroom.errors import AnswerTooLarge, Unavailable
 from headroom.event_loop_shares import EventLoopShares
 from headroom.fair_slots import FairSlots
 
@@ -87,6 +87,8 @@ class ListPages:
             else:
                 pages.was_read(page.read, len(found.body))
             yield page
+            if page.more and page.more == more.get("continue"):
+                raise Unavailable(f"GET {path}: the list must go on behind a page; it repeats one")
             more = {"continue": page.more}
             if not page.more:
                 self._sizes.ended(path, pages)
