@@ -57,6 +57,21 @@ def test_hpa_on_the_workload_stops_writes(target: str, by: Manifest | None, name
     play(scenario)
 
 
+def test_service_is_ready_with_the_replicas_of_an_hpa_below_min_replicas() -> None:
+    async def scenario(world: World) -> None:
+        world.create()
+        world.cluster.put(autoscaler("resnet"))
+        await world.run_for(90.0)
+        world.edit(scaling={"minReplicas": 3})
+        await world.run_for(10.0)
+        assert world.replicas() == 1
+        assert world.condition("AbleToScale") == ("False", "AutoscalerConflict")
+        assert world.condition("Ready") == ("True", "Serving")
+        assert world.message("Ready").startswith("1 of 1 replicas are ready")
+
+    play(scenario)
+
+
 def test_hpa_is_noticed_at_the_first_ticks_of_a_new_service() -> None:
     async def scenario(world: World) -> None:
         world.create("older")

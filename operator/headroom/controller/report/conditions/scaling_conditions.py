@@ -23,10 +23,12 @@ from headroom.scaling.values.signals import Freshness
 def ready(tick: TickResult) -> Judgement:
     """Say whether enough replicas serve, as the spec says.
 
-    In mode Recommend others set the number: minReplicas cannot ask for more than they requested.
+    Others set the number in mode Recommend, and where another autoscaler scales the workload:
+    minReplicas cannot ask for more than they requested.
     """
     counts, least = tick.decision.counts, tick.service.spec.scaling.min_replicas
-    if tick.service.spec.scaling.mode == "Recommend":
+    conflict = tick.conflicts.conflict is not None and tick.written.replicas > 0
+    if tick.service.spec.scaling.mode == "Recommend" or conflict:
         least = min(least, max(1, tick.written.replicas))
     if tick.written.refused is Step.VALIDATE:
         return FALSE, StatusReason.INVALID_SPEC, tick.written.message
