@@ -126,7 +126,8 @@ class Lengths:
     @cached_property
     def shape(self) -> RequestShape | None:
         """The lengths; None before enough requests."""
-        outputs = self._mean(OUTPUT, OUTPUTS, self._cv(OUTPUT, OUTPUT2, OUTPUTS))
+        output_cv = self._cv(OUTPUT, OUTPUT2, OUTPUTS)
+        outputs = self._mean(OUTPUT, OUTPUTS, output_cv, OUTPUT2)
         prompt_cv = self._cv(PROMPT, PROMPT2, PROMPTS)
         computed = self._mean(COMPUTED, ARRIVED, prompt_cv)
         whole = self._mean(PROMPT, PROMPTS, prompt_cv)
@@ -137,7 +138,6 @@ class Lengths:
             whole = max(computed, whole or 0.0)
         if outputs is None or whole is None:
             return None
-        output_cv = self._cv(OUTPUT, OUTPUT2, OUTPUTS)
         return RequestShape(
             prompt_tokens=whole,
             computed_tokens=whole if computed is None else min(whole, computed),
@@ -149,13 +149,25 @@ class Lengths:
             + accepted(self.slow[DRAFTS:WIDTH], self.fast[DRAFTS:WIDTH], self.fast[OUTPUTS]),
         )
 
-    def _mean(self, tokens: int, requests: int, cv: float) -> float | None:
+    def _mean(
+        self, tokens: int, requests: int, cv: float, squares: int | None = None
+    ) -> float | None:
+        """Return the mean length of what arrives now.
+
+        With `squares` its chance is judged by the variation of the latest lengths too, if that is
+        more. Worked: 300 tokens of cv 5.9, and 117 answers of 1108 on average, four of which have
+        20 000 tokens and more: three deviations are 500 by the usual variation, 1650 by their own.
+        """
         if not self._seen(tokens, requests):
             return None
         found = mean = self.slow[tokens] / self.slow[requests]
         for sums in self._faster(requests, cv):
-            moved = sums[tokens] / sums[requests] - found
-            found += moved * beyond_chance(moved, by_chance(mean, cv, sums[requests]))
+            latest = sums[tokens] / sums[requests]
+            chance = by_chance(mean, cv, sums[requests])
+            if squares is not None:
+                own_cv = variation(sums, tokens, squares, requests) or 0.0
+                chance = max(chance, by_chance(latest, own_cv, sums[requests]))
+            found += (latest - found) * beyond_chance(latest - found, chance)
         return found
 
     def _faster(self, requests: int, cv: float) -> list[Sums]:
