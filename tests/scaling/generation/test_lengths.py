@@ -362,3 +362,29 @@ def test_lengths_after_a_step_vary_as_they_do_now_and_not_as_before_and_after_to
     assert shape is not None
     assert shape.output_tokens == pytest.approx(800, rel=0.03)
     assert shape.output_tokens_squared == pytest.approx(800**2 * 1.06, rel=0.1)
+
+
+def answers(requests: float, short: float, long: float = 0.0) -> tuple[float, ...]:
+    """Return the sums of answers, `long` of which have 30 000 tokens."""
+    found = list(sums_of(requests, 1000.0, 0.6))
+    found[OUTPUT] = (requests - long) * short + long * 30_000.0
+    found[OUTPUT2] = 1.5 * (requests - long) * short**2 + long * 30_000.0**2
+    return tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("fast", "mean"),
+    [
+        pytest.param(answers(117, 200.0, long=4), 309.0, id="four rare ones within a minute"),
+        pytest.param(answers(240, 800.0), 790.0, id="all of them are longer"),
+        pytest.param(answers(240, 800.0, long=1), 690.0, id="all are, and a rare one ends"),
+    ],
+)
+def test_rare_long_answers_that_end_together_are_no_longer_mean(
+    fast: tuple[float, ...], mean: float
+) -> None:
+    """One answer of 300 has 30 000 tokens, the others 200: 309 on average."""
+    slow = answers(2740, 200.0, long=0 if mean == 790.0 else 10)
+    shape = Lengths(slow=slow, fast=fast).shape
+    assert shape is not None
+    assert shape.output_tokens == pytest.approx(mean, rel=0.02)
