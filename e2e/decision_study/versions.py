@@ -32,7 +32,8 @@ AUTOSCALERS: Mapping[str, int] = dict.fromkeys(catalogue.names(), 1) | {
     "wva-v1": 2,
     "wva-v2": 2,
 }
-"""What each autoscaler does at a given setting: decides its own runs."""
+"""Version of each autoscaler's behaviour at a given setting: decides which of its runs are
+valid."""
 
 
 def version_of(autoscaler: str) -> str:

@@ -25,7 +25,7 @@ LOAD, CAPACITY, READY, WARMING, BOUND, MISSED = (
 )
 ROOM_FOR_LEGEND = 1.18
 BEYOND_TARGET = 3.0
-"""What lies above this many targets is drawn there."""
+"""Number of targets at which larger values are drawn."""
 
 
 def stacked(heights: Sequence[float]) -> tuple[Figure, Sequence[Axes]]:

@@ -27,4 +27,4 @@ class Check:
     required: str
     held: bool
     otherwise: str = ""
-    """What follows for the other figures where it does not hold, and what to do."""
+    """Consequence for the other figures where it does not hold, and the remedy."""

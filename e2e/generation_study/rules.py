@@ -50,7 +50,7 @@ class Rules:
     hours: float
     """Replica-hours."""
     best_hours: float
-    """Those of the clairvoyant."""
+    """GPU-hours of the clairvoyant."""
     best_kept: bool
     """Whether it keeps the promises: otherwise it is the one with the most replicas."""
     above: Mapping[str, float]

@@ -58,7 +58,7 @@ class Records:
     retried: int = 0
     tries: int = 0
     first: Tally = field(default_factory=Tally)
-    """How the first tries ended."""
+    """Outcomes of the first tries."""
 
     def add(self, result: Result, first: FirstTry | None, target_s: float) -> None:
         """Count one request's end; its first try's end, where that is another."""

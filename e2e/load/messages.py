@@ -66,14 +66,14 @@ class Summary:
     connections: int
     """Connections that were opened."""
     late_p99_s: float
-    """How late the generator itself began to send; the latencies include it."""
+    """Delay with which the generator itself began to send; the latencies include it."""
     failures: tuple[tuple[str, int], ...] = ()
     """The commonest failures in the client's words, with counts."""
     interrupted: bool = False
     tries: int = 0
     """Tries that were made: each request's first, and its retries."""
     first: Tally = field(default_factory=Tally)
-    """How the first try of each request ended."""
+    """Outcome of the first try of each request."""
 
     def as_text(self) -> str:
         """Return a line for people: first tries in time, late and failed; percentiles; tries."""

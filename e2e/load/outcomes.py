@@ -63,7 +63,7 @@ class Result:
     latency_s: float
     outcome: Outcome
     late_s: float = 0.0
-    """How long after its instant the generator really began to send it."""
+    """Delay after its instant with which the generator began to send it."""
     retried: bool = False
     """Whether it was sent again after an idle connection turned out to be closed."""
     detail: str = ""

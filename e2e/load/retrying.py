@@ -40,7 +40,7 @@ class Retries:
     backoff_s: float = 0.0
     """Pause before the second try, doubled before each further one, at most 8 s."""
     patience_s: float | None = None
-    """How long a try may take, its wait for a connection included; None: as long as it takes."""
+    """Most time of a try, its wait for a connection included; None: unbounded."""
 
     def __post_init__(self) -> None:
         """Check the values.

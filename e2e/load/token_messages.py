@@ -48,7 +48,7 @@ class Answer:
     number: int
     due_s: float
     late_s: float
-    """How long after its instant the generator really began to send it."""
+    """Delay after its instant with which the generator began to send it."""
     outcome: Outcome
     detail: str = ""
     prompt_tokens: int

@@ -25,7 +25,7 @@ OURS = (
     *("headroom-*.tgz", "headroom-*.tgz.prov", "headroom-*.cdx.json", "headroom-*.whl"),
     *("kubectl-headroom-*.tar.gz", MANIFEST, f"{SUMS}*"),
 )
-"""What releases write: an earlier one's files would pass for this one's."""
+"""Files that releases write: an earlier one's would pass for this one's."""
 UNPUBLISHED = "https://example.org/headroom"
 PACKED_S = 315_532_800
 """The time that packed files bear, in seconds since 1970: the first of 1980, as in wheels."""

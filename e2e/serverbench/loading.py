@@ -35,7 +35,7 @@ class Loaded(NamedTuple):
     window: Window
     server_cpu_s: float
     others_cores: float
-    """What neither the server nor the generator used of the machine: how quiet it was."""
+    """Cores of the machine that others used: how noisy it was."""
     rss_mb: float
     began_s: float
     """On the monotonic clock; requests are due from then on."""

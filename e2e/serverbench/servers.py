@@ -78,7 +78,7 @@ class Server:
         default=lambda device, place: peer_variables(device)
     )
     patience_s: float = 60.0
-    """How long it may take to be ready."""
+    """Most time until it is ready."""
     peer: bool = True
 
     def kind(self, **headers: str) -> Kind:

@@ -37,7 +37,8 @@ class Measured:
     refused: int
     lost: int
     late_p99_s: float = 0.0
-    """How late the generator itself began to send: a machine too busy to measure shows here."""
+    """Delay with which the generator itself began to send: it shows a machine too busy to
+    measure."""
     requested_s: dict[int, float] = field(default_factory=dict)
     """Seconds from the step to the first request for this many replicas."""
     shares: tuple[float, ...] = ()

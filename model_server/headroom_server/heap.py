@@ -15,7 +15,7 @@ from typing import Any
 from headroom_server.web.shared_bound import SharedBound
 
 BLOCK_BYTES = 256 * 1024
-"""What a read of a socket takes; bodies are larger."""
+"""Size of a read of a socket; bodies are larger."""
 FREED_BYTES = 8 << 20
 EVERY_S = 1.0
 KEEPS = "torch"

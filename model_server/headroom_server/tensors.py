@@ -30,7 +30,8 @@ class TensorSpec:
     datatype: str
     shape: tuple[int, ...] = ()
     value_range: ValueRange | None = field(default=None, compare=False)
-    """What a request may send: of tokens, from 0 to the size of the vocabulary less 1."""
+    """Range of values that a request may send; of tokens, from 0 to the size of the vocabulary less
+    1."""
     dynamic: bool = field(init=False, repr=False, compare=False)
     """Whether a dimension is the request's length."""
     elements: int = field(init=False, repr=False, compare=False)

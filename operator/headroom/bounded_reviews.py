@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from headroom.fair_share import FairShare
 
 KEPT_S = 60.0
-"""How long a verdict is cached, and so how long a revoked permission still works."""
+"""Time for which a verdict is cached, and so for which a revoked permission still works."""
 REMEMBERED = 256
 """Verdicts of each kind; a further one displaces the oldest."""
 AT_ONCE = 8

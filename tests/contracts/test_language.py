@@ -63,12 +63,14 @@ HEADLESS = "Of "
 """A docstring that begins so does not name what it describes."""
 _FRAGMENT = re.compile(r"(What|When|Which|How|Where|Who|Why) ")
 """A docstring of a module, class or function that begins so does not say its job."""
+_ATTRIBUTE_FRAGMENT = re.compile(r"(What|Which|How|Who|Whose|That|Those) ")
+"""Beginning of a docstring that does not name the attribute's value."""
 _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|[.#][\w-]+(?= )|\"#?[\w-]+\"|'#[^']*'")
 """Inline code, addresses of links, selectors and identifiers in quotes."""
 _ALL_LITERALS = ("operator/headroom/", "model_server/headroom_server/", "e2e/", "tests/")
 _COMMENT = re.compile(r"(?:^|\s)#\s(.*)$")
 _WORDS = re.compile(r"_+|(?<=[a-z])(?=[A-Z])")
-"""What separates the words of a function's or a class's name."""
+"""Separators of the words of a function's or a class's name."""
 _TEXT = (".md", ".txt", ".yaml", ".toml", ".css", ".js", ".html")
 _WRITTEN_ELSEWHERE = ("/LICENSE", "/traces/", "telemetry/pages/")
 
@@ -116,7 +118,8 @@ def hits_in_python(path: str, source: str) -> Iterator[Hit]:
             described = str(node.value.value)
             if described.startswith(HEADLESS):
                 yield Hit(path, node.lineno, HEADLESS, described.splitlines()[0][:90])
-            if id(node.value) in docstrings and (fragment := _FRAGMENT.match(described)):
+            fragments = _FRAGMENT if id(node.value) in docstrings else _ATTRIBUTE_FRAGMENT
+            if fragment := fragments.match(described):
                 yield Hit(path, node.lineno, fragment[0], described.splitlines()[0][:90])
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
@@ -165,8 +168,8 @@ def test_phrases_are_found_in_names_comments_literals_docstrings_and_documents()
     assert [hit.line for hit in hits_in_python("tests/x.py", named)] == [1, 3]
     constant = 'BYTES = 8\n"""Of a page."""\nx = "Of course"\n'
     assert [hit.phrase for hit in hits_in_python("tests/x.py", constant)] == [HEADLESS]
-    fragment = '"""What a gateway does."""\n\nx = 1\n"""How long it lasts."""\n'
-    assert [hit.phrase for hit in hits_in_python("tests/x.py", fragment)] == ["What "]
+    fragment = '"""What it does."""\n\nx = 1\n"""How long it lasts."""\ny = 2\n"""When it is."""'
+    assert [hit.phrase for hit in hits_in_python("tests/x.py", fragment)] == ["What ", "How "]
     assert not list(hits_in_lines("x.md", ["Say `intake`, not `door`; Little's law; of course"]))
 
 

@@ -22,7 +22,7 @@ class Restart:
     before_rps: float = BEFORE_RPS
     after_rps: float = BURST_RPS
     away_s: float = 0.0
-    """How long no operator runs; the time of the checkpoint is before that."""
+    """Time without an operator; the time of the checkpoint is before that."""
 
     def service(self) -> Service:
         """Return the service, observed until the restart and by no tick after it."""

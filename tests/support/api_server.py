@@ -20,7 +20,7 @@ class ApiServer:
 
     objects: dict[str, Any] = field(default_factory=dict)
     pages: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """What is no JSON, by path: its status and text."""
+    """Answers that are no JSON, by path: status and text."""
     lacking: set[tuple[str, str]] = field(default_factory=set)
     """(verb, resource with subresource) that reviews deny."""
     url: str = ""

@@ -85,7 +85,7 @@ class Replica:
     ends: list[End] = field(default_factory=list)
     batches: list[tuple[float, SealedBatch[Ask]]] = field(default_factory=list)
     took: list[int] = field(default_factory=list)
-    """Which device each batch went to."""
+    """Device of each batch."""
     retries_s: list[int] = field(default_factory=list)
     busy_s: float = 0.0
 

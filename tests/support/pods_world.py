@@ -28,10 +28,10 @@ class Pods:
         self.running: dict[str, int] = {}
         """Requests in a batch, by pod; 0 where it is not said."""
         self.slow: dict[str, float] = {}
-        """How many times as long as usual a pod takes from now on, by its name."""
+        """Time of a pod over the usual one from now on, by its name."""
         self._slow_from: dict[str, int] = {}
         self.spoiled: dict[str, Manifest] = {}
-        """What the status of a pod says instead, by its name."""
+        """Status of a pod instead of its true one, by its name."""
         self.silent = False
         self.repeating = False
         """Something before the servers answers with the pages that it has."""
@@ -42,14 +42,14 @@ class Pods:
         self.capacity: float = math.inf
         """Accelerators of the cluster, one per pod."""
         self.drain_s = 0.0
-        """How long a leaving pod keeps its accelerator."""
+        """Time for which a leaving pod keeps its accelerator."""
         self._placed_s: dict[str, float] = {}
         self._served: dict[str, tuple[float, float]] = {}
         self._pages: dict[str, tuple[int, str]] = {}
         self._restarted_s: dict[str, float] = {}
         self._number = 0
         self._progressed: dict[str, tuple[float | None, float | None, bool, str, str]] = {}
-        """What each pod's status was last made of, and the version that it then had."""
+        """Source of each pod's last status, and the version that it then had."""
 
     def follow(self) -> None:
         """Bring the pods of every Deployment up to date, as controllers and kubelet would."""

@@ -26,7 +26,7 @@ class RollingPods(Pods):
     quota: int | None = None
     """Pods that the namespace may have, leaving ones included."""
     needs = "Insufficient nvidia.com/gpu"
-    """What a pod without a place lacks."""
+    """Resource that a pod without a place lacks."""
 
     def _follow(self, deployment: Manifest, namespace: str, name: str) -> None:
         newest = self._newest(deployment, namespace, name)

@@ -27,7 +27,7 @@ class PodEvents:
 
     tell: Callable[[str, Manifest], None] = lambda *_: None
     failures: int = 0
-    """How often it fails before it goes on."""
+    """Number of failures before it goes on."""
 
     async def run(
         self, on_list: Callable[[list[Manifest]], None], on_event: Callable[[str, Manifest], None]
@@ -50,7 +50,7 @@ class Servers:
     """Status and words with which everything is answered."""
     silent: bool = False
     error: Exception | None = None
-    """What each request raises, of a kind that no caller expects."""
+    """Exception that each request raises, of a kind that no caller expects."""
     metadata: str = ""
     asked: dict[str, list[str]] = field(default_factory=dict)
     """Bodies by start of a container."""

@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
     others: int
     """Neither answered nor refused: expired, failed."""
     unknown_ms: Sequence[float]
-    """What the same front took to answer requests for an unknown model."""
+    """Time of the same front for requests for an unknown model."""
     bare_ms: Sequence[float]
     sent_late_ms: float
 

@@ -18,7 +18,7 @@ PATH = "/v1/models/model:predict"
 BODY = b'{"instances":[[1.0,2.0,3.0,4.0]]}'
 ANSWER = b'{"predictions":[10.0]}'
 TAKES_HEADER = "x-takes"
-"""How a request says how many seconds it takes."""
+"""Header with the seconds that a request takes."""
 DURATIONS = 500
 NEVER_S = 1e9
 """The latency of a request without the right answer."""

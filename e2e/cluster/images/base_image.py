@@ -20,7 +20,7 @@ PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "passwd
 MACHINE_AUTHORITIES = Path("/usr/local/share/ca-certificates")
 MACHINE_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 MACHINE_FILES = (Path("/etc/pip.conf"), Path("/etc/uv/uv.toml"))
-"""How this machine reaches its package index; builds inside the image need the same."""
+"""Files by which this machine reaches its package index; builds inside the image need the same."""
 FORMAT = "1"
 """Raised when the steps below change what they make."""
 

@@ -33,7 +33,7 @@ SERVER_WITH_TORCH = Shipped(
 GATEWAY = Shipped("localhost/headroom-gateway:dev", "deploy/gateway.Dockerfile")
 DOWNLOADER = Shipped("localhost/headroom-downloader:dev", "deploy/downloader.Dockerfile")
 SMALL = (OPERATOR, SERVER)
-"""What the demo and the scenarios run; torch makes a slow tier of its own (16 GB of disk)."""
+"""Images of the demo and the scenarios; torch makes a slow tier of its own (16 GB of disk)."""
 
 
 def build(cache: Cache, wanted: Sequence[Shipped], progress: Progress) -> list[Archive]:

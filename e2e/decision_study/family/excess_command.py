@@ -19,7 +19,7 @@ from decision_study.tables import Grid
 from headroom.simulator.report.write import write_atomically
 
 Cell = tuple[Attribution, float]
-"""What Headroom's layers cost, and the clairvoyant's GPU-hours."""
+"""Cost of Headroom's layers, and the clairvoyant's GPU-hours."""
 
 
 def main(argv: Sequence[str], folder: Path = FOLDER) -> int:

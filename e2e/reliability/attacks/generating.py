@@ -52,7 +52,7 @@ VICTIMS: Mapping[str, Callable[[int], dict[str, object]]] = {
     "a constraint": lambda _: {"guided_regex": "[a-z]{1,8}"},
     "a new constraint": lambda number: {"guided_regex": f"[a-z]{{1,8}}{number}?"},
 }
-"""What another client asks, by its number."""
+"""Requests of another client, by its number."""
 Say = Callable[[str], None]
 
 

@@ -41,7 +41,7 @@ class HostileClient:
     port: int
     count: int
     payload: bytes
-    """What each connection sends."""
+    """Bytes that each connection sends."""
     segment: int
     """Bytes per write."""
     gap_s: float

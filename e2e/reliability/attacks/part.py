@@ -66,7 +66,7 @@ COMPONENTS: Mapping[str, Component] = {
     "activator": _activator,
     "gateway": _gateway,
 }
-"""Those that need no cluster."""
+"""Components that need no cluster."""
 OPERATOR = "operator"
 """The one that needs a cluster."""
 

@@ -30,7 +30,7 @@ from reliability.testbed.world import NotReached, World, world
 PATIENCE_S = 240.0
 """Many processes start at once; on a busy machine each may take a minute."""
 LEFT_OVER_S = 3.0
-"""What the one that was stopped is given to write what it still wants to."""
+"""Time for the stopped operator to write what it still wants to."""
 LEASES = "leases"
 """Renewals are no acts on a service; what a leader may write is shown elsewhere."""
 

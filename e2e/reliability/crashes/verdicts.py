@@ -22,7 +22,7 @@ class Ending:
     """The end state of a run."""
 
     replicas: tuple[int, ...]
-    """What the Deployment was asked for, each change in order."""
+    """Replicas that the Deployment was asked for, each change in order."""
     asked: int
     ready: int
     conditions: frozenset[_Condition] = frozenset()

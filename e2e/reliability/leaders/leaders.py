@@ -31,7 +31,7 @@ RISING, STEADY, BUSY = "rising", "steady", "busy"
 MOST = 14.0
 """Replicas' load: a rise for every fault of ten minutes, so that each brings a write."""
 LEFT_OVER_S = 2.0
-"""What a leader that goes on after its time is given to write what it still wants to."""
+"""Time for a leader that goes on after its time to write what it still wants to."""
 
 
 class LeaderFault(StrEnum):
@@ -53,7 +53,7 @@ class Rivalry:
     late_writes_refused: int = 0
     wrongs: list[str] = field(default_factory=list)
     writes: int = 0
-    """Those that were taken, of all leaders."""
+    """Accepted writes of all leaders."""
 
     def slowest_s(self, fault: LeaderFault) -> float:
         """The longest take-over after such a fault; 0 where there was none."""

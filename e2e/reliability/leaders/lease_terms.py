@@ -25,7 +25,7 @@ class Write:
     """Kind, namespace and name; a subresource writes to its object."""
     version: int
     term: int
-    """How often the Lease had changed hands when its writer began to lead."""
+    """Number of changes of the Lease's holder when its writer began to lead."""
     words: str
 
 

@@ -36,7 +36,7 @@ class Holding:
         self.caught, self.released = asyncio.Event(), asyncio.Event()
         self.answered = asyncio.Event()
         self.code = 0
-        """What the API server answered to the write that was held."""
+        """Answer of the API server to the write that was held."""
 
     async def before(self, call: Call) -> None:
         """Hold the call if it is the one that was armed."""

@@ -61,9 +61,9 @@ class FaultSet:
     name: str
     rules: tuple[Rule, ...] = ()
     pods: PodFault | None = None
-    """What is wrong with the pages of the service whose load rises."""
+    """Fault of the pages of the service whose load rises."""
     prometheus: PodFault | None = None
-    """What is wrong with the Prometheus that is asked for them instead of its pods."""
+    """Fault of the Prometheus that is asked for them instead of its pods."""
 
     @property
     def ends_watches(self) -> bool:

@@ -41,7 +41,7 @@ class Size:
     first_s: float
     """From a start to the first decision of the last service."""
     first_cpu_s: float
-    """What the process had used by then."""
+    """CPU time of the process by then."""
     first_rss_mb: float
     """The most until then."""
     load: float

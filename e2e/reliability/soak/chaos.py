@@ -41,7 +41,7 @@ class Episode:
     at_s: float
     lasts_s: float
     service: int
-    """Which service it is about, where it is about one."""
+    """Service that it is about, where it is about one."""
 
 
 def episodes(seed: int, seconds: float, services: int) -> Iterator[Episode]:

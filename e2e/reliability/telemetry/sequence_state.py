@@ -49,7 +49,7 @@ class SequenceState:
     """Whether one replica alone caused more than one step up."""
     path: str = ""
     decided: dict[_Pages, _Decided] = field(default_factory=dict)
-    """What was decided of the same pages in the same state: of the whole tree."""
+    """Decision on the same pages in the same state: of the whole tree."""
 
     @classmethod
     def of(cls, trial: Trial) -> Self:

@@ -31,7 +31,7 @@ class Server:
     episode: int = 0
     """A number that all pages of an episode of a lie share."""
     last_served: int = 0
-    """What it had served at that page."""
+    """Requests that it had served at that page."""
     last: str = ""
     """Its last page without a fault."""
     since_last: int = 0

@@ -17,7 +17,7 @@ from reliability.testbed.prometheus import Scraped, answer, namespace_asked
 
 FIXED_S, PER_ITEM_S, MAX_BATCH = 0.15, 0.06, 4
 REPLICA_RPS = 8.0
-"""What one replica carries below its ceiling: 0.8 x 4 / (0.15 + 4 x 0.06) = 8.2."""
+"""Rate of one replica below its ceiling: 0.8 x 4 / (0.15 + 4 x 0.06) = 8.2."""
 _BOUNDS_S = tuple(0.001 * 1.15**k for k in range(80))
 _REQUEST_S = 0.25
 

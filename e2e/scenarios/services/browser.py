@@ -35,7 +35,7 @@ class Browser:
         self._socket = socket
         self._numbers = count(1)
         self.refusals: list[str] = []
-        """What the content security policy refused, and what failed in a script."""
+        """Refusals of the content security policy, and failures of scripts."""
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Run a command of the protocol; raise RuntimeError where the browser refuses it."""

@@ -16,7 +16,7 @@ TARGETED: dict[str, Any] = {
     "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llm"},
     "slo": {"latency": {"target": "250ms"}},
 }
-"""What scales a workload that exists, and nothing else."""
+"""A spec that scales an existing workload, and nothing else."""
 
 
 def _targeted(**changes: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ MINIMAL: dict[str, Any] = {
         "slo": {"latency": {"target": "250ms"}},
     },
 }
-"""What a user has to say, and nothing else."""
+"""A spec with the required fields, and nothing else."""
 
 ABSENT = object()
 
@@ -28,7 +28,7 @@ class InvalidSpec:
     path: str
     """Where the change is made, dots between keys."""
     value: Any
-    """What is put there; ABSENT removes."""
+    """Value that is put there; ABSENT removes."""
     field: str = ""
     """The field that is named; without it the path."""
     says: str

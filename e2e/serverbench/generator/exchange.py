@@ -35,7 +35,7 @@ class Kind(_Message):
     request: str
     """Head and body, one character per byte (Latin-1)."""
     expected: str = ""
-    """What the body of a 200 holds."""
+    """Content of the body of a 200."""
     share: float = Field(1.0, gt=0)
     abandoned_after_s: float | None = None
 
@@ -68,14 +68,14 @@ class Answers(_Message):
     """HTTP status, or a `Status`."""
     kinds: tuple[int, ...]
     cpu_s: float
-    """What generating the load took on a processor."""
+    """CPU time of generating the load."""
     late_p99_s: float
-    """How late requests were sent."""
+    """Delay with which requests were sent."""
     retried: int
     """Sent again, since a kept connection had been closed meanwhile."""
     connections: int
     late_s: tuple[float, ...] = ()
-    """How late each request was sent."""
+    """Delay with which each request was sent."""
 
 
 def request_bytes(

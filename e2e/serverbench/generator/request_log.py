@@ -15,7 +15,7 @@ class RequestLog:
         self.took_s: list[float | None] = [None] * len(due_s)
         self.statuses: list[int] = [Status.LOST] * len(due_s)
         self.late_s: list[float] = []
-        """How late each was sent, in the order of sending."""
+        """Delay of each, in the order of sending."""
         self.retried = 0
 
     def add(self, due_s: float, kind: int) -> int:

@@ -15,7 +15,7 @@ REFUSAL_MS, UNREADY_MS = 1.0, 100.0
 RECOVERY_RATIO = 1.5
 IN_FLIGHT = 16
 GROWTH_MB = 2.0
-"""What the allocator's pools may still move by."""
+"""Most by which the allocator's pools may still move."""
 
 
 def overload(found: Findings, _: Sequence[str]) -> list[Figure]:

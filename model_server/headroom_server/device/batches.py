@@ -21,7 +21,7 @@ class ExecutedBatch(NamedTuple, Generic[T]):
     outputs: Sequence[Outputs | None]
     began_s: float
     seconds: float
-    """How long the next batch had to wait for this one."""
+    """Time that the next batch had to wait for this one."""
     stages: StageTimes | None = None
     """None if it was executed in parts, and therefore took longer."""
     apart: bool = False

@@ -17,7 +17,7 @@ class Pieces(NamedTuple, Generic[T]):
     outputs: dict[int, Outputs]
     late: set[int]
     alone: set[int]
-    """Those that failed alone."""
+    """Requests that failed alone."""
     short: list[SealedBatch[T]]
     """Parts of several requests for which memory was short."""
 

@@ -43,7 +43,7 @@ class Warm(NamedTuple):
     signature: Signature
     shapes: Sequence[WarmShape]
     compiled: str
-    """How the model was compiled, or why not; empty if it did not request it."""
+    """Way in which the model was compiled, or why not; empty if it did not request it."""
 
 
 class StartupError(Exception):

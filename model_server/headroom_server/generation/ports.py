@@ -189,7 +189,7 @@ class EngineStatistics(NamedTuple):
     free_blocks: int = 0
     waiting_requests: int = 0
     waiting_batch_class: int = 0
-    """Those of them that belong to the batch class."""
+    """Waiting requests that belong to the batch class."""
     waiting_tokens: int = 0
     """Tokens of prompts that are accepted and not computed."""
     context_tokens: int = 0

@@ -106,7 +106,7 @@ class Delivery(NamedTuple):
     cached_tokens: int = 0
     """Tokens of the prompt that the prefix cache supplied; given with the first token."""
     error: str = ""
-    """What a client may read if the reason is FAILED."""
+    """Message for the client if the reason is FAILED."""
     started_s: float | None = None
     """When the request left the queue; given with the first token."""
 

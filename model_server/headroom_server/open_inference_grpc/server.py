@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_CALLS = 1024
 """Open calls: each holds at most `WINDOW_BYTES` until its message is read, 16 MiB in all."""
 WINDOW_BYTES = 16 * 1024
-"""What a client may send of a call that is not read yet. The rest follows at once when it is."""
+"""Most that a client may send of a call that is not read yet. The rest follows when it is read."""
 READ_BYTES = 64 * 1024
 """Size of a connection's read buffer. gRPC's own estimate keeps a megabyte for each connection that
 has sent large messages, until it is closed."""

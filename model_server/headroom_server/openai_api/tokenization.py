@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Work = Callable[[], bytes]
 Parse = Callable[[bytes], tuple[Work, bool]]
-"""What a body asks for, and whether that takes long however short the body is."""
+"""Parses a body into its request, and whether that takes long however short the body is."""
 
 
 class Tokenization:

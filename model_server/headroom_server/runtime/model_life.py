@@ -12,7 +12,7 @@ from headroom_server.scheduling.admission import Refusal, refusal_when_closed
 log = logging.getLogger("headroom_server")
 
 STARTUP_SLACK_S = 1.0
-"""What executes reports a start-up timeout itself within this time, if it still responds."""
+"""Time within which the executing side reports a start-up timeout itself, if it still responds."""
 
 
 class ModelLife:

@@ -26,7 +26,7 @@ from headroom_server.scheduling.suspects import NONE_APART, Apart
 T = TypeVar("T")
 
 SCAN_BATCHES = 32
-"""How many batches' worth of other lengths are searched for requests to add."""
+"""Number of batches of other lengths that are searched for requests to add."""
 
 
 class Prices(NamedTuple):

@@ -38,7 +38,7 @@ class QueuePosition(NamedTuple, Generic[T]):
     turn: int
     entry: QueueEntry[T]
     work: float
-    """What its tenant is charged."""
+    """Charge to its tenant."""
 
 
 class CloseReason(StrEnum):

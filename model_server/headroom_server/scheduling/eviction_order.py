@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 LATELY = 8
-"""What is added, in whole caches, before an unused entry of a smaller tenant goes."""
+"""Additions, in whole caches, before an unused entry of a smaller tenant goes."""
 
 
 class EvictionOrder(Generic[K]):

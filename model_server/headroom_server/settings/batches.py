@@ -18,7 +18,7 @@ class QueueSettings(Group):
     max_waiting_bytes: int = Field(1 << 30, ge=1024, le=1 << 40)
     """Maximum bytes waiting per model."""
     max_wait_s: SecondsOrNone = 0.0
-    """How long an incomplete batch may wait for more requests, in seconds; 0: not at all."""
+    """Longest time an incomplete batch may wait for more requests, in seconds; 0: not at all."""
     deadline_s: Seconds | None = None
     """Deadline of requests without one, for models without an SLO class `default`."""
     stall_timeout_s: Seconds = 60.0

@@ -17,6 +17,7 @@ class LifecycleSettings(Group):
     warmup_timeout_s: Seconds = 600.0
     """Maximum time from start to ready."""
     drain_delay_s: SecondsOrNone = 2.0
-    """How long requests are accepted after SIGTERM, because endpoints take a moment to update."""
+    """Time for which requests are accepted after SIGTERM, because endpoints take a moment to
+    update."""
     drain_grace_s: Seconds = 60.0
-    """How long accepted requests may take to finish after that."""
+    """Time that accepted requests may take to finish after that."""

@@ -34,7 +34,7 @@ class GenerationSnapshot:
     phase_s: Mapping[Phase, float]
     page: int = 1
     classes: ClassLedgers = field(default_factory=ClassLedgers)
-    """What requests that name a class are of the ledgers."""
+    """Part of the ledgers of requests that name a class."""
     cache: GenerationCacheCounts | None = None
     """None without a cache; then the series are absent."""
     features: FeatureCounts | None = None

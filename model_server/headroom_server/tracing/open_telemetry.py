@@ -36,7 +36,7 @@ SCOPE = InstrumentationScope("headroom_server", __version__)
 OK = Status(StatusCode.UNSET)
 ERROR = Status(StatusCode.ERROR)
 CLOCKS_AGREE_S = 10.0
-"""How long the offset between the server's clock and wall-clock time is assumed constant."""
+"""Time for which the offset between the server's clock and wall-clock time is assumed constant."""
 
 
 class RequestSpan(NamedTuple):

@@ -9,7 +9,7 @@ from headroom.activator.request_buffer import RequestBuffer
 from headroom.gateway.values import Endpoint
 
 LOOK_EVERY_S = 0.05
-"""How often expired and retryable requests are looked for."""
+"""Time between two searches for expired and retryable requests."""
 
 Outcome = Endpoint | Refusal
 

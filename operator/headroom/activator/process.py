@@ -24,7 +24,7 @@ from headroom.recent_page import RecentPage
 _log = logging.getLogger(__name__)
 
 RECENT_REQUEST_S = 5.0
-"""How long a service counts as held after a request, even if the request was refused."""
+"""Time for which a service counts as held after a request, even if the request was refused."""
 REPORT_AGAIN_S = 1.0
 """Minimum interval between immediate reports for the same service."""
 

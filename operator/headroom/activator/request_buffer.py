@@ -27,8 +27,8 @@ from headroom.gateway.activator_messages import Served
 from headroom.gateway.values import Endpoint
 
 ANSWERED_BEFORE_S = 0.25
-"""How long before its deadline a request is refused: at the deadline the gateway ends it without a
-Retry-After."""
+"""Time before its deadline at which a request is refused: at the deadline the gateway ends it
+without a Retry-After."""
 FORWARD_BYTES = 256 << 10
 """Memory of a request that is being forwarded, besides its body: what waits in both directions."""
 AGAIN_AFTER_S = 0.1

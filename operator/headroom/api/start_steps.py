@@ -10,7 +10,7 @@ import re
 DIAGNOSE = "run kubectl headroom doctor"
 """Where a message cannot tell the step. Without a namespace, that of the context is examined."""
 GATEWAYS_SILENT = "no recent metrics from the gateways"
-"""What a message says where the pods of a service are not to blame."""
+"""Message where the cause is not in the pods of a service."""
 READ_GATEWAYS = (
     "check that the gateways run and that the operator reaches their port 8081: "
     "kubectl get pods --all-namespaces --selector app.kubernetes.io/name=headroom-gateway"

@@ -12,7 +12,8 @@ from typing import Any
 
 MOST_VALUES = 2048
 LEFT_OUT: Mapping[str, str] = {"": "more values than are read"}
-"""What a larger template becomes: the object is refused where it is used, which says why."""
+"""Stands for a larger template: the object is refused where it is used, and the refusal says
+why."""
 
 
 def is_small(template: object) -> bool:

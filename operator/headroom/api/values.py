@@ -37,7 +37,7 @@ class Rule:
     field: str = ""
     """The property that breaks the rule, relative to the value; empty for the whole value."""
     got: Callable[[Any], str] | None = None
-    """What the parsed value has instead, where the property alone does not show it."""
+    """Text of what was found instead, where the property alone does not show it."""
     got_cel: str = ""
     """The same as CEL. Without it the API server shows no value. It contains texts and no numbers:
     the API server estimates no bound for the length of a number as text, and rejects the schema."""

@@ -15,7 +15,7 @@ LEAF_BACKDATED_S = HOUR_S
 RENEWED_AT = 2.0 / 3.0
 """Share of its life after which a certificate is renewed: a leaf has 8 h left, a CA 122 days."""
 STAGED_S = DAY_S
-"""How long the next CA is distributed before it signs.
+"""Time for which the next CA is distributed before it signs.
 
 The kubelet updates a mounted Secret within two minutes; a node may be unreachable for hours.
 """

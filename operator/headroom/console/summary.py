@@ -41,14 +41,14 @@ class ServiceSummary:
     output_token: str | None
     """Measured time per output token and its target; None without an SLO on it."""
     generation: str
-    """What binds a generating replica, its memory and its tokens per second; empty if none."""
+    """The bound of a generating replica, its memory and its tokens per second; empty if none."""
     classes: dict[str, str]
-    """What was promised and measured of each class, as text."""
+    """Promise and measurement of each class, as text."""
     partner: PartnerStatus | None
     """The other pool of a pair of prefill and decode pools; None for a service without one."""
     arrivals_rps: float | None
     demand: DemandStatus | None
-    """What clients want to send; a bound where arrivals do not show it."""
+    """Rate that clients want to send; a lower bound where arrivals do not show it."""
     waiting: float | None
     utilization: float | None
     ceiling: float | None

@@ -21,7 +21,7 @@ class Connections:
     clock: Clock
     recorder: Recorder
     note: AcceleratorNote = field(default_factory=AcceleratorNote)
-    """What leaders leave for the next one."""
+    """Note of a leader for the next one."""
     recording: Recording | None = None
     """Records what a simulation needs to replay the ticks."""
     listener: DecisionListener | None = None

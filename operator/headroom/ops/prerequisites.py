@@ -26,7 +26,7 @@ UNMET_AGAIN_AFTER_S = 5.0
 NAMED = 5
 """Fields to name in a message."""
 _OWN = frozenset({"leases", "secrets"})
-"""What the operator needs for itself, whose namespace may be watched too."""
+"""Permissions that the operator needs in its own namespace, which may be watched too."""
 APPLY_THE_CRD = "apply the CustomResourceDefinition of this version (`headroom crd`)"
 
 

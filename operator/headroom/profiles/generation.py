@@ -82,7 +82,7 @@ class GenerationMetrics:
     cost: CostMetrics | None = None
 
     silent: tuple[str, ...] = ()
-    """What follows from what the server does not expose, one sentence each."""
+    """Consequences of what the server does not expose, one sentence each."""
 
     @property
     def quantities(self) -> dict[str, Quantity]:

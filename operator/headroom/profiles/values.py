@@ -107,7 +107,7 @@ class Profile:
     """None: the server does not generate tokens."""
 
     missing: tuple[str, ...] = ()
-    """What the server does not expose and how it is derived, one sentence each."""
+    """Values that the server does not expose and their derivation, one sentence each."""
 
     @property
     def quantities(self) -> dict[str, Quantity]:

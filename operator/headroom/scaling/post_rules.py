@@ -34,7 +34,7 @@ class ScaleToZeroInputs:
 
     idle_timeout_s: float
     idle_s: float | None = None
-    """How long no request has come, without a gap in what is known."""
+    """Time without a request, without a gap in what is known."""
     rolling: bool = False
     held: int = 0
     """Requests that activators hold."""

@@ -29,8 +29,8 @@ class View:
     """A scrape of every ready pod now, without those that do not answer; empty for all but a
     `DirectScraper`."""
     rejected: GatewayRejections | None = None
-    """What the queue in front of the replicas says it has rejected; None without such a queue,
-    and for all but a `DirectScraper`."""
+    """Requests that the queue in front of the replicas reports as rejected; None without such a
+    queue, and for all but a `DirectScraper`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,4 +90,4 @@ class DirectScraper(Protocol):
 
 
 AutoscalerFactory = Callable[[GroundTruth], Autoscaler]
-"""How a run gets its autoscalers, one per service."""
+"""Makes the autoscalers of a run, one per service."""

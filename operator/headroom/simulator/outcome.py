@@ -111,4 +111,4 @@ class Outcome:
     minute_requests: Counts = field(default_factory=_none)
     """Requests of each minute of the run, by the time of their arrival, [minutes]."""
     minute_missed: Counts = field(default_factory=_none)
-    """Those of them that missed, whenever they ended, [minutes]."""
+    """Requests of each minute that missed, whenever they ended, [minutes]."""

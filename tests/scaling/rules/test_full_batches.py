@@ -15,7 +15,7 @@ from headroom.scaling.windows.window_totals import BatchStats
 from support.fakes_scaling import policy
 
 FULL = CostModel(fixed_s=0.013, per_item_s=0.0, max_batch=32)
-"""What full batches of 13 ms alone teach: one request takes as long."""
+"""Cost that full batches of 13 ms alone teach: one request takes as long."""
 SILENT = Claim(max_batch=32)
 
 

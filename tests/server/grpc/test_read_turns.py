@@ -24,7 +24,7 @@ class Sockets:
         self.turns = ReadTurns(lambda: self.now_s)
         self.paused: set[SocketReads] = set()
         self.large: list[str] = []
-        """Whose large reads came, in order."""
+        """Owners of the large reads, in order."""
         self.lost: set[SocketReads] = set()
         self.read_bytes = Counter[str]()
 

@@ -19,7 +19,7 @@ from headroom.simulator.plant import Server, ServiceSpec
 
 SLOW = bisect_left(BOUNDS_S, 0.2)
 P95_S = BOUNDS_S[SLOW - 1] + 0.95 * (BOUNDS_S[SLOW] - BOUNDS_S[SLOW - 1])
-"""What p95 reads when every answer took 0.2 s: 95 % up the bucket that holds 0.2 s."""
+"""Value of p95 when every answer took 0.2 s: 95 % up the bucket that holds 0.2 s."""
 
 
 def truth(

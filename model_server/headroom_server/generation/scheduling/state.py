@@ -50,7 +50,7 @@ class SchedulerState:
         self.context_tokens = 0
         """Tokens of the decoding sequences."""
         self.long_decoding: dict[int, LiveSequence] = {}
-        """Those of the decoding sequences that have long prompts."""
+        """Decoding sequences that have long prompts."""
         self.sums = CostSums()
         """All iterations, unweighted."""
         self.totals: dict[str, int] = {}

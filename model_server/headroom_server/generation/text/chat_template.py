@@ -25,7 +25,8 @@ from headroom_server.generation.text.tokenizer_folder import read_json, token_na
 from headroom_server.generation.text.tool_calls import style_of
 
 MAX_TEMPLATE_BYTES = 1 << 17
-"""That of Gemma 4 has 12 KiB. Compiling one of this size takes up to 8 s, of 1 MiB over 40 s."""
+"""Largest template that is compiled; Gemma 4's has 12 KiB. Compiling one of this size takes up to 8
+s, of 1 MiB over 40 s."""
 MOST_DATE_CHARACTERS = 256
 _WIDE = re.compile(r"%[^%a-zA-Z]*\d")
 """A part of a date with a width, which the C library fills however large it is."""

@@ -27,7 +27,7 @@ class StopStrings:
         self._stops = tuple(stops)
         self._held = ""
         self._begun = [0] * len(self._stops)
-        """How many characters at the end of the text begin each stop string."""
+        """Number of characters at the end of the text that begin each stop string."""
 
     def push(self, text: str) -> Released:
         """Return what can no longer be part of a stop string; after a stop, nothing follows."""

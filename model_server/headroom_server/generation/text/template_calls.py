@@ -168,7 +168,7 @@ FILTERS: Mapping[str, Size] = {
     "sum": _summed,
     "tojson": _of_json,
 }
-"""Those of Jinja that lay out HTML or tables are not among them."""
+"""Filters that templates may use; those of Jinja that lay out HTML or tables are not among them."""
 COMPARING: Sequence[str] = (
     *("==", "eq", "equalto", "!=", "ne", "<", "lt", "lessthan", "<=", "le"),
     *(">", "gt", "greaterthan", ">=", "ge", "in"),

@@ -46,7 +46,7 @@ class CollectedAnswer:
         self._withheld = WithheldText(withheld, len(context.requests))
         self._uncounted = CHARACTER_BYTES * sum(map(len, context.echoes))
         self.probabilities = 0
-        """That the body reports: tokens and their alternatives."""
+        """Tokens and their alternatives, as the body reports them."""
         self._choices = [ChoiceParts(context, index) for index in range(len(context.requests))]
         self._parts: list[list[Part]] = [[] for _ in self._choices]
         self._counted = [0] * len(self._choices)

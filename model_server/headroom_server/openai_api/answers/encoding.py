@@ -68,7 +68,7 @@ class Form(Protocol):
     """The JSON of one endpoint."""
 
     ending: bytes
-    """What ends a complete stream."""
+    """End of a complete stream."""
 
     def opening(self, index: int) -> bytes:
         """Return the events that begin a choice's stream."""

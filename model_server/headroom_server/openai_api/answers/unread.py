@@ -14,7 +14,7 @@ MOST_PARTS = 64
 FEW_PROBABILITIES = 4096
 """Number that is encoded at once, in about 10 ms; more would delay other requests."""
 COUNTED_BYTES = 16 * 1024
-"""What is collected is counted in steps of this size: counting every token would take 0.5 us."""
+"""Step in which collected bytes are counted: counting every token would take 0.5 us."""
 
 
 def too_large() -> QueueFullError:

@@ -33,7 +33,7 @@ class WorkerTurns:
         self._turns = FairTurns()
         self._clients = SharedBound(most_waiting)
         self._tenants: Counter[tuple[str, str]] = Counter()
-        """What each tenant of a client holds of its client's share."""
+        """Part of its client's share that each tenant of a client holds."""
 
     @property
     def waiting(self) -> int:

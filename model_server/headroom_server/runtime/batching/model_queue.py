@@ -38,7 +38,7 @@ class Limits:
     stall_timeout_s: float
     max_waiting_bytes: int = 1 << 30
     max_wait_s: float = 0.0
-    """How long an incomplete batch may wait for more requests; 0: not at all."""
+    """Longest time an incomplete batch may wait for more requests; 0: not at all."""
     classes: SloClasses = field(default_factory=dict)
     """The model's SLO classes by name."""
 

@@ -26,7 +26,7 @@ class GroupBounds(NamedTuple):
 
 
 CPU_GROUPS = GroupBounds(tokens=4096, padding=4096)
-"""What is gathered stays in the caches."""
+"""Number of groups: what is gathered for each stays in the caches."""
 GPU_GROUPS = GroupBounds(tokens=131_072, padding=8192)
 """Starting a group's kernels takes as long as gathering about 8192 tokens (8 kernels of 4 us; 4 KiB
 a token, moved three times at 3 TB/s). 131,072 tokens of that size are 512 MiB."""

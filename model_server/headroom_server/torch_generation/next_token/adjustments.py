@@ -28,7 +28,7 @@ class Seen:
     def __init__(self, prompt_tokens: int, row: torch.Tensor) -> None:
         self.anywhere = torch.zeros(len(row), dtype=torch.bool, device=row.device)
         self.generated = torch.zeros_like(row)
-        """How often."""
+        """Number of times that each token was generated."""
         self._prompt_tokens = prompt_tokens
         self._known = 0
 

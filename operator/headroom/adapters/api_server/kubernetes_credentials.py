@@ -17,7 +17,7 @@ from headroom.errors import Forbidden
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _UNREADABLE = (OSError, UnicodeDecodeError, YAMLError, AttributeError, TypeError)
-"""What the client raises for a file of another shape than it assumes."""
+"""Exceptions of the client for a file of another shape than it assumes."""
 
 
 async def load_credentials(

@@ -40,7 +40,7 @@ class Page:
     """Objects that it had."""
     version: str
     more: str
-    """What continues the list; empty at its end."""
+    """Token that continues the list; empty at its end."""
     left_out: Manifest | None = None
     """Names the only object of the page, which is too large to be read."""
 

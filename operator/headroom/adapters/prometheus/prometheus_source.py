@@ -41,7 +41,7 @@ _Answer = tuple[Mapping[str, ScrapedPage], float]
 _OF_NO_ANSWER = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Exceptions of the library for a body that is not JSON or has another shape."""
 _CONNECTION = re.compile(r"^\w+\(host=[^)]*\): ")
-"""How urllib3 begins what it says of a connection."""
+"""Beginning of urllib3's messages on connections."""
 
 
 class PrometheusSource:

@@ -122,7 +122,7 @@ def _promises(decision: GenerationDecision) -> Iterator[TokenPromiseStatus]:
 
 
 PROMISED = (Binding.TIME_TO_FIRST_TOKEN, Binding.TIME_PER_OUTPUT_TOKEN, Binding.LATENCY)
-"""What binds and is a promise: the others are limits of the engine."""
+"""Bounds that are promises; the others are limits of the engine."""
 
 
 def token_promise(name: Binding, one: TokenMeasurement) -> TokenPromiseStatus:

@@ -68,7 +68,8 @@ class DeploymentChanges:
     """Where its pod template changed, which is a rollout; empty if it did not."""
 
     undone_of: str = ""
-    """Who had changed it since the apply before, which this one undid; empty if no client had."""
+    """Client that had changed it since the apply before, which this one undid; empty if no client
+    had."""
 
     def merged_with(self, *, adopted: bool, changed: str, undone_of: str) -> DeploymentChanges:
         """Return these changes together with those of a later apply."""

@@ -21,7 +21,7 @@ class WriteResult:
     """Result of the writes of a tick."""
 
     replicas: int
-    """What the workload requests now."""
+    """Replicas that the workload requests now."""
     created: bool = False
     """Whether the Deployment did not exist before."""
     changes: DeploymentChanges = field(default_factory=DeploymentChanges)

@@ -37,7 +37,7 @@ class ClassSLO:
     windows: Mapping[_Key, TokenWindow] = field(default_factory=dict)
     """By class and promise; of None, the requests that were not answered."""
     state: ClassState = field(default_factory=ClassState)
-    """What the decision is given."""
+    """State before the decision."""
 
     def observe(
         self,

@@ -54,7 +54,7 @@ class DecisionInputs:
     min_replicas: int
     """minReplicas, or what a schedule makes of it now: 0 where the last replica may go."""
     observation: Observation
-    """What the replicas report."""
+    """Report of the replicas."""
     samples: PodSamples
     route: RouteStatus
 

@@ -26,7 +26,7 @@ class RolloutPlan:
     surges: bool = False
     """A replica beyond the requested ones may exist, and hold accelerators."""
     why: str = ""
-    """What it waits for, or why it is in place; empty where all is usual."""
+    """Text: the cause of its wait, or of its being in place; empty where all is usual."""
 
 
 IN_PLACE = "replicas are replaced in place, because there was no accelerator for a surge replica"

@@ -22,9 +22,9 @@ class RolloutFacts:
 
     now_s: float
     live: RollingUpdate
-    """That it has now."""
+    """Rolling update that it has now."""
     requested: int
-    """Replicas."""
+    """Number of replicas that are requested."""
     pods: tuple[Pod, ...]
     starts: bool = False
     """This tick changes the pod template."""
@@ -37,15 +37,15 @@ class RolloutFacts:
     quota_since_s: float | None = None
     """Since when a quota refuses pods; None if none does."""
     refusal: str = ""
-    """What the API server says of them."""
+    """Message of the API server that refuses pods."""
     progressed_s: float = 0.0
     """When the rollout last went on."""
     start_s: float
-    """What a start takes, without the wait for a node."""
+    """Duration of a start, without the wait for a node."""
     has_claim: bool = False
     """The pods mount a PersistentVolumeClaim."""
     grace_s: float
-    """How long a leaving pod may keep its accelerators."""
+    """Time for which a leaving pod may keep its accelerators."""
 
     @property
     def none_serves(self) -> bool:

@@ -34,7 +34,7 @@ class ConflictStatus:
     conflict: ScalingConflict | None = None
     """Why no replicas are written."""
     overridden: str = ""
-    """That another writer's number is in force; empty if the operator's is."""
+    """Text: another writer's number is in force; empty if the operator's is."""
 
 
 def check(

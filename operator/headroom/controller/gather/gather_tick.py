@@ -39,7 +39,7 @@ class Gathered:
     """The same pods as raw objects, including those that have ended."""
     unread: tuple[ScrapeFailure, ...] = ()
     revisions: Revisions | None = None
-    """Which pods have the latest template; read only where a rollout finds no room."""
+    """Pods that have the latest template; read only where a rollout finds no room."""
     own: bool = True
     """Whether all of it was read for this tick; if not, it is a moment old and no reason to
     scale."""

@@ -38,7 +38,7 @@ class Term:
 
 
 Work = Callable[[Term], Awaitable[None]]
-"""What a leader does, until cancelled."""
+"""Work of a leader, until cancelled."""
 
 
 class Election:

@@ -9,7 +9,8 @@ from collections.abc import Awaitable
 _log = logging.getLogger(__name__)
 
 END_WITHIN_S = 3.0
-"""How long the work of a leader may take to end. Beyond it the process is not to be trusted."""
+"""Most time that the work of a leader may take to end. Beyond it the process is not to be
+trusted."""
 
 
 class LeaderTask:

@@ -25,12 +25,12 @@ class LeaseRecord:
     """Identity of the leader; empty where the lease was released."""
     duration_s: float
     transitions: int
-    """How often the holder changed."""
+    """Number of changes of the holder."""
     acquired: str
     renewed: str
     """Times by the clock of another machine: compared for equality, never subtracted."""
     note: str = field(default="", compare=False)
-    """What a leader leaves for the next one; a change of it says nothing about the holder."""
+    """Note of a leader for the next one; a change of it says nothing about the holder."""
     version: str = field(default="", compare=False)
     """resourceVersion; empty: not stored yet."""
 

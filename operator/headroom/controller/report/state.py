@@ -38,13 +38,13 @@ class ReportState:
     key: StatusKey | None = None
     """Key of the status last written by this process; None before the first write."""
     written: WriteResult | None = None
-    """What a tick wrote, as last reported by this process."""
+    """Writes of a tick, as last reported by this process."""
     written_s: float | None = None
     """When this process last wrote the status."""
     preemption: str = ""
-    """Which services give accelerators to this one, as last reported."""
+    """Services that give accelerators to this one, as last reported."""
     accelerators: str = ""
-    """Which accelerators the spec claims that the pod template does not request, as reported."""
+    """Accelerators that the spec claims and the pod template does not request, as reported."""
     events_s: dict[str, float] = field(default_factory=dict)
     """When an event of each reason was last posted."""
 

@@ -43,7 +43,7 @@ class GatewayRoom:
 
     def __init__(self) -> None:
         self.share = MOST_BYTES
-        """What each namespace may have at least."""
+        """Least number that each namespace may have."""
         self.leaving: dict[str, float] = {}
         """Since when services give way, by key; they are held still."""
         self._owed = 0

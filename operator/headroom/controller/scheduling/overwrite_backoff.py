@@ -17,7 +17,7 @@ FIRST_PAUSE_S = 300.0
 LONGEST_PAUSE_S = 3600.0
 
 Written = TypeVar("Written")
-"""What is written: a replica count, or a digest of fields."""
+"""A written value: a replica count, or a digest of fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +25,12 @@ class OverwriteBackoff(Generic[Written]):
     """State of the pauses after overwrites; an immutable value, replaced at each tick."""
 
     ours: Written | None = None
-    """What the operator wrote and no other client has changed since."""
+    """Value that the operator wrote and no other client has changed since."""
     wrote_s: float = 0.0
     by: str = ""
-    """Who overwrote what the operator wrote; empty while that is in force."""
+    """Client that overwrote the operator's value; empty while that value is in force."""
     instead: Written | None = None
-    """What the operator had written then."""
+    """Value that the operator had written then."""
     undone_s: tuple[float, ...] = ()
     """When the operator's value was overwritten, within WITHIN_S."""
     until_s: float = 0.0

@@ -61,7 +61,7 @@ class Scheduler:
     on_ticked: Ticked
     period_s: float
     name_of: Callable[[str], str] = str
-    """What the log calls a service."""
+    """Name of a service in the log."""
     owner_of: Callable[[str], str] = str
     """The namespace of a service, which has a share of the concurrent ticks."""
     deadline_s: float = 20.0

@@ -30,7 +30,7 @@ class ServiceCache:
         self._tombstones: dict[str, int] = {}
         """The moment of each deletion, in order; each service of a LIST is looked up in it."""
         self.owners = TargetOwners()
-        """Which service scales which target."""
+        """Service that scales each target."""
         self.same = Interner()
         """Equal parts of services."""
         self.synced = asyncio.Event()

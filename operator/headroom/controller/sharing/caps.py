@@ -28,7 +28,7 @@ class Ceiling:
 
     replicas: int
     why: str = ""
-    """Which setting it comes from; empty where it is maxReplicas alone."""
+    """Setting that it comes from; empty where it is maxReplicas alone."""
     exceeded: bool = False
     """Whether the service has more than the settings allow."""
     accelerators: bool = False

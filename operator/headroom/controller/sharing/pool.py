@@ -18,7 +18,7 @@ from headroom.scaling.accelerator_allocation import share
 from headroom.scaling.values.observation import Allocation
 
 GIVE_BACK_AFTER_S = 60.0
-"""What was yielded comes back when it has been free for this long: load that dips for a moment
+"""Time after which a yielded place comes back if it is still free: load that dips for a moment
 finds its places still free."""
 FORGET_AFTER_S = 600.0
 """When no replica was rejected for this long, nodes may have been added: services that yielded ask
@@ -36,7 +36,7 @@ class _Shortage:
     """A service is short, and one of lower priority yields."""
 
     accelerators: int
-    """What the pool holds."""
+    """Accelerators in the pool."""
     winner: Member
     """The short service with the highest priority."""
     refused_s: float

@@ -51,7 +51,7 @@ class Progress:
     """Answers in a row that were no part of a warm round."""
     fault: Fault | None = None
     said: str = ""
-    """What the last request came to, where it was no answer."""
+    """Result of the last request, where it was no answer."""
     last_s: float | None = None
     """When that was."""
 

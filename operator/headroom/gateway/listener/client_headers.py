@@ -31,7 +31,7 @@ Envoy's own here."""
 _REMOVED = (CLASS, PRIORITY, TENANT, *RETRIES)
 
 EARLY = "early_header_mutation_extensions"
-"""What a connection manager changes before anything reads the headers."""
+"""Changes of a connection manager before anything reads the headers."""
 _ADDRESS = "%DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT%"
 
 Chain = Callable[[Route, str, Json], Json]

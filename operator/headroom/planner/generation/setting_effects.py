@@ -19,7 +19,7 @@ class Setting:
     value: str
     reason: str
     effect: str
-    """What it changes in the number of replicas that the settings before it need."""
+    """Change in the number of replicas that the settings before it need."""
 
 
 def next_bound(plan: GenerationPlan) -> str:

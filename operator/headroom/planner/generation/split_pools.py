@@ -22,7 +22,7 @@ class SplitPlan:
     prefill: int
     decode: int
     moved_s: float = 0.0
-    """What the transfer of a mean prompt takes of the time to first token."""
+    """Part of the time to first token that the transfer of a mean prompt takes."""
 
     @property
     def replicas(self) -> int:

@@ -44,7 +44,7 @@ class GenerationPlan:
     """Other promises that the replicas are expected to break, because most of what is promised is
     the time of the prompt itself: the expected time, and the replicas that would keep it."""
     sequences: float
-    """That decode at once at one replica, at `MEMORY_PERCENTILE`."""
+    """Sequences that decode at once at one replica, at `MEMORY_PERCENTILE`."""
     memory_share: float | None
     """Share of the KV tokens, at `MEMORY_PERCENTILE`."""
     engine_share: float

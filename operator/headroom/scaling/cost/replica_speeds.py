@@ -48,7 +48,7 @@ class ReplicaSpeeds:
     """Executions of the last half minute, with the seconds that the usual replica would have
     taken."""
     factors: Mapping[str, float] = field(default_factory=dict)
-    """How many times as long as the usual replica each takes; their median is 1."""
+    """Time of each replica over the usual replica's; their median is 1."""
 
     def observe(
         self,

@@ -58,7 +58,7 @@ class SharedLimit:
     """More replicas than this would only wait; None: not known."""
     detail: str = ""
     found: tuple[int, Level] | None = None
-    """How many replicas have shown it, and what they answered."""
+    """Number of replicas that have shown it, and their answers."""
     tries_s: float = 0.0
     """When more replicas are tried."""
     lasts_s: float = FIRST_S

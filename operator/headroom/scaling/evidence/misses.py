@@ -60,7 +60,7 @@ class TickFindings:
     disturbed: bool
     """Whether late answers say nothing about most replicas, as while one is replaced."""
     outcomes: Outcomes | None
-    """What ended, where it is judged by the promises on tokens; None: count it."""
+    """Requests that ended, where the promises on tokens judge them; None: count them."""
     hour_requests: float
 
 

@@ -31,7 +31,7 @@ class Rates:
     """The higher of that and what the stable window surely shows: for latency, which half a minute
     of more requests raises as well."""
     occasion: str = ""
-    """What determines the rates, for people, if it is neither the present rate nor an analog."""
+    """Source of the rates, for people, if it is neither the present rate nor an analog."""
 
     def times(self, factor: float) -> Rates:
         """Return the expectation if this many times the counted requests arrive."""
@@ -54,7 +54,7 @@ class Expected:
     most: Rates
     """The highest from now until a minute after a replica removed now could be back."""
     burst_rps: float | None
-    """What remains of a burst then; None without a burst."""
+    """Rest of a burst then; None without a burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ import numpy as np
 from headroom.scaling.forecast.peak import LEAST_DISTANCE_S, Peak
 
 PUNCTUAL, LOOSE = 0.01, 0.14
-"""How far from its time a peak may come, in distances, for a series of punctual peaks and of
-others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %."""
+"""Distance of a peak from its time, at most, in distances of peaks, for a series of punctual peaks
+and of others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14
+%."""
 LEAST_TOLERANCE_S = 10.0
 SHORTEST_SERIES = 3
 LONGEST_SERIES = 12
@@ -35,7 +36,7 @@ class ExpectedPeak:
 
     at_s: float
     tolerance_s: float
-    """How early or late it may be."""
+    """Most by which it may be early or late."""
     rate_rps: float
 
     def is_met_by(self, peak: Peak) -> bool:

@@ -29,7 +29,7 @@ class ColdStarts:
     judged: frozenset[str] = frozenset()
     """UIDs of pods whose start was measured, or must not be."""
     underway_s: float = 0.0
-    """How long the longest unfinished start has taken so far; before the first measured one, also
+    """Time that the longest unfinished start has taken so far; before the first measured one, also
     of pods that are gone."""
     at_most_s: float | None = None
     """The shortest time from a node to ready of the pods that were ready at the first tick; None

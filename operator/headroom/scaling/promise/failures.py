@@ -29,7 +29,7 @@ _MOST_UNEVEN = 2.0
 comes in runs, also where it never empties."""
 _KEPT_S = 120.0
 _BATCHES = 2.0
-"""What is under way when a request arrives, and its own."""
+"""Batches: the one under way when a request arrives, and its own."""
 _NEAR_TARGET = 0.75
 """Share of the target: what is answered later may have waited up to its deadline."""
 _SLOW = 0.02

@@ -115,7 +115,7 @@ class Speeds:
     cv: float | None
     """Variation of an execution; None while unknown."""
     factors: Mapping[str, float]
-    """How many times as long as the usual replica each takes."""
+    """Time of each replica over the usual replica's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ class Situation:
     enough: int
     """The fewest replicas that carry all arrivals below the ceiling."""
     start_s: float = 0.0
-    """How long a cold start takes at least; 0 while unknown."""
+    """Least time of a cold start; 0 while unknown."""
 
     @property
     def kept_s(self) -> float:

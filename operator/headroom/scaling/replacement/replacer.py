@@ -21,7 +21,7 @@ from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 
 PATIENCE_S = 180.0
-"""How long a replica is left out of the model before the evidence suffices."""
+"""Time for which a replica is left out of the model before the evidence suffices."""
 DELETED_WITHIN_S = 60.0
 """A pod that is still ready after this could not be deleted; it is kept for `REFUSED_S`."""
 REFUSED_S = 600.0

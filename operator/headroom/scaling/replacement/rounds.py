@@ -68,7 +68,7 @@ class BadRound:
     batches: float
     took_s: float
     usual_s: float
-    """What the other replicas would have taken for the same batches."""
+    """Time of the other replicas for the same batches."""
     others: float
     """Batches of the other replicas, from which that is known."""
     ended: float

@@ -26,7 +26,7 @@ class Load:
 
     replicas: tuple[str, ...]
     settled: NDArray[np.bool_]
-    """Those that have been ready for long enough to have requests."""
+    """Replicas that have been ready for long enough to have requests."""
     arrived: Shares
     ended: Shares
     late: Shares

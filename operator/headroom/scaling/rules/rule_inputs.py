@@ -25,14 +25,14 @@ class RuleInputs:
     """The arrivals to plan for without a learned risk level; None if they are the same."""
     signals: Signals
     tail: ServingModel | None
-    """What the replicas carry; None if unknown."""
+    """Capacity of the replicas; None if unknown."""
     counts: ReplicaCounts
     target_s: float
     """The target that `tail` is inverted for."""
     backlogs: Sequence[int] = ()
     """The queues of replicas that hold more than they serve within the target."""
     hidden: Recommendation | None = None
-    """What hidden demand or a surge asks for."""
+    """Replicas that hidden demand or a surge asks for."""
     margin: Margin = NO_MARGIN
     reserve: Reserve = NO_RESERVE
     usual: Usual | None = None

@@ -26,7 +26,7 @@ from headroom.scaling.values.policy import Policy
 from headroom.scaling.values.tuning import Component
 
 Rules = dict[Component, Recommendation | None]
-"""What each rule recommends; None if it cannot know."""
+"""Recommendation of each rule; None if it cannot know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

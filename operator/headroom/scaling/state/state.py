@@ -101,7 +101,7 @@ class State:
     changes: tuple[tuple[float, int], ...] = ()
     """(time, requested replicas) at each change, oldest first; used by the rate limits."""
     generation: GenerationState = field(default_factory=GenerationState)
-    """What is learned of a service that generates tokens: cost of an iteration, lengths, tails."""
+    """Learned values of a service that generates tokens: cost of an iteration, lengths, tails."""
     classes: ClassState = field(default_factory=ClassState)
     """Given to each decision and not remembered: promises and measurements per class."""
     passing: Passing = field(default_factory=Passing)

@@ -28,15 +28,15 @@ class TickModel:
     judged: Signals
     """With the latency of the worst promise, for a service that generates."""
     claim: Claim | None
-    """What the servers say of themselves."""
+    """Cost that the servers report of themselves."""
     cost: CostModel | None
     """The learned cost of a batch."""
     batches: TailLatency | None
     """The latency of batches under the policy's routing; None if unknown."""
     serving: ServingModel | None
-    """What the replicas carry: by batches, or by generation; None if unknown."""
+    """Capacity of the replicas, by batches or by generation; None if unknown."""
     saturated_cost: ReplicaCost | None
-    """What a replica does when it is saturated."""
+    """Cost of a replica that is saturated."""
     target_s: float
     """The target that `serving` is inverted for."""
     generation: Generating | None

@@ -31,7 +31,7 @@ class LimitApplied:
     before: int
     after: int
     detail: str = ""
-    """What the name of the limit does not say."""
+    """Text of what the name of the limit does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Decision:
     """p90 of the measured times from node assignment to ready."""
     demand: Demand = field(default_factory=Demand)
     obstacle: Obstacle | None = None
-    """What more replicas cannot change; None if nothing of the kind is seen."""
+    """Obstacle that more replicas cannot remove; None if none is seen."""
     obstacle_detail: str = ""
     margin: float = 1.0
     """The learned factor on the replicas that carry the arrivals: what bursts need (`promise/`)."""

@@ -29,7 +29,7 @@ class PoolReport:
     arrival_rps: float | None = None
     """None while unknown."""
     present_rps: float = 0.0
-    """What arrives now, bursts included."""
+    """Present arrivals, bursts included."""
     steady_rps: float = 0.0
     """Expected when a replica requested now could serve: without noise, for utilization."""
     later_rps: float = 0.0
@@ -39,7 +39,7 @@ class PoolReport:
     waiting: float = 0.0
     """Requests that wait for a replica; they are passed on once there are enough."""
     replica_rps: float | None = None
-    """What one replica takes at most, whatever the promise; None while unknown."""
+    """Most that one replica takes, whatever the promise; None while unknown."""
     needed: int = 0
     """Replicas that the rules need."""
     ready: int = 0
@@ -72,7 +72,7 @@ class Partner:
 
     name: str
     role: PoolRole
-    """What the other pool does."""
+    """Role of the other pool."""
     report: PoolReport | None = None
     """None: nothing recent is known of it."""
     absence: str = ""

@@ -60,7 +60,7 @@ class Policy:
     stable_window_s: float = 30.0
     burst_windows_s: tuple[float, ...] = (4.0, 8.0, 12.0)
     pace: float = 1.0
-    """How many times as long as usual the windows are, because a replica serves few requests."""
+    """Length of the windows over the usual one: longer where a replica serves few requests."""
     tick_s: float = 2.0
     stale_after_s: float = 10.0
     absent_after_s: float = 120.0
@@ -79,7 +79,7 @@ class Policy:
     token_targets: TokenTargets | None = None
     """None: the service has no promise on tokens."""
     token_cost: IterationCost | None = None
-    """What an iteration costs as far as it is known beforehand; what is measured outweighs it."""
+    """Cost of an iteration as far as it is known beforehand; measured costs outweigh it."""
     tuning: Tuning = field(default_factory=Tuning)
     """Constants of the decision; users do not set them."""
 

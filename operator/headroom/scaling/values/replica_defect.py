@@ -40,13 +40,13 @@ class Replacement:
     defect: Defect
     step: ReplacementStep
     factor: float | None
-    """How many times as long as the others it takes; None where it answers nothing."""
+    """Its time over that of the others; None where it answers nothing."""
     since_s: float
     """When it was first suspected."""
     detail: str
-    """What is wrong: takes 10.2x as long as the others."""
+    """The defect as text: takes 10.2x as long as the others."""
     action: str
-    """What happens, or why nothing does."""
+    """Action as text, or why there is none."""
 
     @property
     def deletes(self) -> bool:

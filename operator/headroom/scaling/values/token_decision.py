@@ -20,9 +20,9 @@ class Identification:
     known: bool
     """Whether a capacity follows from what was measured or stated."""
     source: str = ""
-    """What the cost comes from, such as "engine seconds per iteration"."""
+    """Source of the cost, such as "engine seconds per iteration"."""
     missing: tuple[str, ...] = ()
-    """What the server does not report or the load has not shown; nothing is guessed for it."""
+    """Values that the server does not report or the load has not shown; none is guessed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class GenerationDecision:
 
     identification: Identification
     binding: Binding | None = None
-    """What bounds the rate per replica now; None while no capacity is known."""
+    """The bound of the rate per replica now; None while no capacity is known."""
     capacity_rps: float | None = None
     """The rate that each of the decided replicas carries within all bounds."""
     bounds_rps: tuple[tuple[Binding, float], ...] = ()

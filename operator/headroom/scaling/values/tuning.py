@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 HOUR_S = 3600.0
-"""How long rates, bursts and flaps are remembered."""
+"""Time for which rates, bursts and flaps are remembered."""
 SLACK_S = 60.0
 """In addition to a cold start: replicas needed again within this time were removed too early."""
 

@@ -26,7 +26,7 @@ from headroom.scaling.windows.aligned_rows import (
 )
 
 HORIZON_S, STABLE_WINDOWS = 75.0, 2.5
-"""How much history is kept, at least: two stable windows of 30 s and some ticks."""
+"""Least history that is kept: two stable windows of 30 s and some ticks."""
 FINEST = 40
 """Points of a longer history, in which older ones are further apart."""
 

@@ -45,9 +45,9 @@ class Windows(WindowCounts):
     since_s: float | None = None
     """Time of the first tick; None before it."""
     horizon_s: float = HORIZON_S
-    """How much history is kept."""
+    """Length of the kept history."""
     kept_since_s: float = -math.inf
-    """What came before this is not kept: the horizon was shorter until then."""
+    """Instant before which nothing is kept: the horizon was shorter until then."""
     last: Mapping[str, PodSample] = field(default_factory=dict)
     """The newest sample of each tracked pod."""
     seen_s: float | None = None

@@ -24,7 +24,7 @@ class Replica:
     created_s: float
     ready_at_s: float
     older_s: float = 0.0
-    """How long before the run it was created."""
+    """Age at the start of the run."""
     row: int = NONE
     state: PodState = PodState.WARMING
     leaves_at_s: float = math.inf

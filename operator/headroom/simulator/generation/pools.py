@@ -87,7 +87,7 @@ class _PairRun:
         )
         second = replace(requests, arrival_s=np.full(len(requests), NEVER_S))
         self.order = np.zeros(len(requests), dtype=np.int64)
-        """Which request is the n-th of the decode pool."""
+        """Number of the request that is the n-th of the decode pool."""
         self.waiting: list[tuple[float, int]] = [
             (float(requests.arrival_s[row]), int(row)) for row in np.flatnonzero(self.direct)
         ]

@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 MOST_TRIES = 100
 _CLOSES = re.compile(r"""[\]}"'][ \t]*(#.*)?$""")
-"""How the last of several lines ends."""
+"""End of the last of several lines."""
 
 
 def line_of(text: str, path: Path) -> int:

@@ -50,7 +50,7 @@ class Account:
     arrivals: float
     executed: Batches = field(default_factory=Batches)
     open: Span = field(default_factory=Span)
-    """What derived batches do not explain yet."""
+    """Requests that derived batches do not explain yet."""
     waiting: int | None = None
     running: int | None = None
     given_up: GivenUp = field(default_factory=GivenUp)

@@ -37,7 +37,7 @@ class Ahead(NamedTuple):
     """Work that is served before a request."""
 
     requests: float
-    """Those that do not run yet."""
+    """Requests that do not run yet."""
     tokens: float
     """Tokens that those will hold."""
     work_s: float

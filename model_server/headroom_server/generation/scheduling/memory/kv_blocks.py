@@ -45,7 +45,7 @@ class BlockPool:
         self._cached: EvictionOrder[int] = EvictionOrder(total)
         """Unreferenced blocks with a digest."""
         self._tenants = [""] * total
-        """Who took each block that is not free."""
+        """Tenant of each block that is not free."""
 
     @property
     def available(self) -> int:

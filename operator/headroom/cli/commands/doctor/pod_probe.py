@@ -20,7 +20,8 @@ _NAME = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]*)", re.MULTILINE)
 How = Answered.How
 _UNREACHED = "error trying to reach service"
 _CLOSED = ("EOF", "connection reset by peer")
-"""How the API server says that a pod closed the connection, Kubernetes 1.30 to 1.36."""
+"""Text with which the API server reports that a pod closed the connection, Kubernetes 1.30 to
+1.36."""
 MOST_PORTS = 4
 
 

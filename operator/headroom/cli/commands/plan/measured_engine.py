@@ -33,7 +33,7 @@ class MeasuredEngine:
 
     cost: IterationCost
     limits: EngineLimits
-    """Those that the server states."""
+    """Limits that the server states."""
     source: str
     unknown: tuple[str, ...]
     seen_rps: float

@@ -20,7 +20,7 @@ class RouteStatus:
     arrived: int = 0
     """Requests that arrived at activators since some moment."""
     totals: ServiceTotals | None = None
-    """What the gateways have counted of its requests; None where they are not read."""
+    """Counts of its requests by the gateways; None where they are not read."""
     trouble: str = ""
     """Why its routing could not be written; empty where it could."""
     refused: str = ""

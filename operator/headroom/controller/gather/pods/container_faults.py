@@ -34,7 +34,7 @@ CrashLoopBackOff shows between restarts only, so restarts are counted too.
 """
 
 STOPPED_CODES = frozenset({0, 137, 143})
-"""How a container ends after SIGTERM or SIGKILL."""
+"""Exit codes of a container after SIGTERM and SIGKILL."""
 
 _RawPod = Mapping[str, Any]
 

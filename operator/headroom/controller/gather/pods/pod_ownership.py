@@ -41,7 +41,7 @@ class _Unread:
     """For how many more calls this is remembered: 1000 stray pods would cost 1000 reads per tick.
     Not for good: an API server that starts finds no custom kind."""
     times: int = 0
-    """How often in a row: a refused one is read again at once the first time."""
+    """Number in a row: a refused one is read again at once the first time."""
     why: str = ""
     """The answer for an owner that may not be read: any pod may name a Secret as its controller."""
 

@@ -41,7 +41,7 @@ class ObservedPod:
     port: int | None = None
     """Port that its model server declares."""
     arguments: tuple[str, ...] = ()
-    """What its containers are started with: commands and arguments."""
+    """Commands and arguments of its containers."""
     running_s: float | None = None
     """Since when all of its containers run; None while one does not."""
     on_host_network: bool = False

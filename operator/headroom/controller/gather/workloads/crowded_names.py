@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable
 
 CROWDED_FOR_S = 600.0
-"""How long a name that too many objects have is read alone, before a shared LIST is tried again."""
+"""Time for which a name that too many objects have is read alone, before a shared LIST is tried
+again."""
 
 
 class CrowdedNames:

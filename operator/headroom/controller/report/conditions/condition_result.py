@@ -65,15 +65,15 @@ class TickResult:
     """Replicas that are to be requested: the decision, or spec.replicas within bounds and rates;
     None where that is not known."""
     rollout: str = ""
-    """What a rollout waits for, or why it is in place; empty where all is usual."""
+    """Text: the cause of a rollout's wait, or of its being in place; empty where all is usual."""
     preemption: str = ""
-    """Which services give accelerators to this one; empty if none does."""
+    """Services that give accelerators to this one; empty if none does."""
     accelerators: str = ""
     """Where the spec claims other accelerators than the pod template requests."""
     ceiling: Ceiling | None = None
-    """What the operator's settings allow; None if they were not checked."""
+    """Replicas that the operator's settings allow; None if they were not checked."""
     conflicts: ConflictStatus = field(default_factory=ConflictStatus)
-    """What other writers do to the replicas."""
+    """Writes of others to the replicas."""
     route: RouteStatus = NOT_ROUTED
     gateway: GatewaySLI = DIRECT
     """Latency as clients see it, where gateways count it."""

@@ -56,13 +56,13 @@ class Surge:
     """The rest of the start of each warming replica."""
     start_s: float
     most_rps: float
-    """What one replica takes at most."""
+    """Most that one replica takes."""
     saturated_rps: float
-    """What one with a queue takes."""
+    """Rate of one with a queue."""
     fit: float
     """Requests that may be in flight at one within its promises."""
     target_s: float
-    """What an answer may wait for its start."""
+    """Most that an answer may wait for its start."""
     rejected: bool = False
     """Whether a gateway rejects what would wait longer: then no queue is left to work off."""
 

@@ -91,7 +91,7 @@ class ClassState:
     """Known facts about classes before a tick decides, and its findings."""
 
     promises: tuple[ClassPromise, ...] = ()
-    """That of the service first; empty: no class differs from it."""
+    """Promises of the classes, the service's own first; empty: no class differs from it."""
     judgement: ClassJudgement | None = None
     """None: the servers do not count per class."""
     has_best_effort: bool = False
@@ -102,7 +102,7 @@ class ClassState:
     binding: str = SERVICE
     """The class whose promises bound the rate per replica."""
     floors_s: Mapping[tuple[str, Binding], float] = field(default_factory=dict)
-    """What an idle replica needs, at the percentile of each promise."""
+    """Latency of an idle replica, at the percentile of each promise."""
 
     @property
     def promised(self) -> tuple[ClassPromise, ...]:

@@ -44,7 +44,7 @@ class Work:
     context_tokens: float
     """ctx."""
     memory_tokens: float
-    """What of it no other running sequence holds as well."""
+    """Part of it that no other running sequence holds as well."""
     context_variance: float
     """Variance of the contexts of sequences seen at one moment, in tokens squared."""
     prompt_context_tokens: float

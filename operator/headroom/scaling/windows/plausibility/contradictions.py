@@ -52,7 +52,7 @@ class Contradictions:
     even: frozenset[str] = frozenset()
     """Replicas that have had an even share of the requests, where connections stay with them."""
     understated: float = 1.0
-    """How many times the counted requests may have arrived, if one replica hides some."""
+    """Most requests that may have arrived over those counted, if one replica hides some."""
 
     def absorb(
         self,

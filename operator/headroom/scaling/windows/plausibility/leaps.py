@@ -58,7 +58,7 @@ class _Work(NamedTuple):
     seconds: float
     elapsed_s: float
     full_rps: float
-    """What it could serve at most."""
+    """Most that it could serve."""
 
 
 def leaps(

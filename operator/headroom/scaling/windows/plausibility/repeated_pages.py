@@ -50,7 +50,7 @@ class RepeatedPages:
     pages: Mapping[str, tuple[PodSample, float]] = field(default_factory=dict)
     """The page of each replica, and when it changed, since the first proof."""
     named: tuple[LeftOut, ...] = ()
-    """Those that are left out at this tick, and have been for a while."""
+    """Pages that are left out at this tick, and have been for a while."""
 
     @property
     def written_s(self) -> float:

@@ -65,7 +65,7 @@ class Shares(NamedTuple):
     proven: frozenset[str]
     """Replicas whose share no possible number of connections explains."""
     understated: float
-    """How many times the counted requests may have arrived; 1 without doubt."""
+    """Most requests that may have arrived over those counted; 1 without doubt."""
 
 
 def read_shares(

@@ -33,7 +33,7 @@ class TokenHeadroom(TokenPeer):
     partner: Partner | None = None
     """The other pool, where this one is a pool of a pair."""
     pair: PairDecision | None = field(default=None, init=False, repr=False)
-    """What the last decision reports to the other pool."""
+    """Report of the last decision to the other pool."""
     state: State = field(default_factory=State.initial, init=False, repr=False)
     decided: Policy = field(init=False, repr=False)
 

@@ -20,7 +20,7 @@ Shorts = NDArray[np.int32]
 
 NONE = -1
 IDLE, DECODES, MIXED = range(3)
-"""What a row does: nothing, a run of iterations that only decode, an iteration with prompts."""
+"""Work of a row: none, a run of iterations that only decode, an iteration with prompts."""
 
 
 class Plant(IntEnum):

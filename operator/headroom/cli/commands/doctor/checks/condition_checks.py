@@ -59,7 +59,7 @@ _CAUSES: dict[StatusReason, frozenset[StatusReason]] = {
 }
 """Findings of other checks that explain a reason."""
 _FOLLOWS_FROM_READY = frozenset({_R.NO_READY_REPLICAS, _R.PENDING, _R.COST_UNKNOWN})
-"""What stays undecided while Ready says what is wrong."""
+"""Conditions that stay undecided while Ready says what is wrong."""
 
 
 def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:

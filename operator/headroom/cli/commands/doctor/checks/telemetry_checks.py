@@ -43,7 +43,7 @@ _CLOSED = (
 )
 _EXIT_CODE = re.compile(r"\w+ \(code \d+\)")
 _STOPPED = ("Error (code 137)", "Error (code 143)", "Completed (code 0)")
-"""How a container ends that the kubelet stops for its probe; OOMKilled has code 137, too."""
+"""Exit codes of a container that the kubelet stops for its probe; OOMKilled has code 137, too."""
 How = Answered.How
 
 

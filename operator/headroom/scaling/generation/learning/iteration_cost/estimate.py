@@ -60,7 +60,7 @@ class Estimate:
     normal: Vector
     """X'X of times and ratios."""
     noise_s: float
-    """What a squared error of one deviation is, in seconds."""
+    """Standard deviation of an error, in seconds."""
 
     def cost(self, ratios: Ratios) -> IterationCost:
         """Return the cost, with the part that counters cannot show."""

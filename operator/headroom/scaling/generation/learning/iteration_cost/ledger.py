@@ -46,7 +46,7 @@ class Ledger:
     bins: Mapping[Bin, Sums] = field(default_factory=dict)
     steadiness: Steadiness = field(default_factory=Steadiness)
     iterations: float = 0.0
-    """That were ever seen."""
+    """Iterations seen so far."""
     share: float = 0.0
     """k / E of the mixture of experts that was recognized last; 0 for none."""
     outliers_s: float = 0.0

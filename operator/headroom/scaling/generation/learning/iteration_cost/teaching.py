@@ -23,7 +23,7 @@ class Taught(NamedTuple):
 
     ledger: Ledger
     source: str | None
-    """What the increases were read from; empty if they do not suffice, None if there were none."""
+    """Source of the increases; empty if they do not suffice, None if there were none."""
     cost: IterationCost | None
     error: float = LEAST
     """Standard error of the time of a request at full load, as a share of it."""
