@@ -41,9 +41,9 @@ def _smooth(field: Field, smooth: Sequence[str]) -> list[Figure]:
     if means is None:
         return []
     where = counted(len(cells), "smooth cell")
-    rows = [at_least(f"1 attainment, {where}", 100 * means[0], 98.5, " %", 2)]
+    rows = [at_least(f"1 attainment, {where}", 100 * means[0], 98.4, " %", 2)]
     if means[1] is not None:
-        rows.append(at_most(f"1 cost over the clairvoyant's, {where}", means[1], 1.15, "x", 3))
+        rows.append(at_most(f"1 cost over the clairvoyant's, {where}", means[1], 1.12, "x", 3))
     return rows
 
 
