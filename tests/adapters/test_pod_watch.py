@@ -164,6 +164,18 @@ class Ending:
 TOO_OLD = b'{"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}}\n'
 
 
+def watch(api: Ending, for_s: float) -> None:
+    """Watch pods for this long, in virtual time."""
+
+    async def run() -> None:
+        running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
+        async with asyncio.timeout(for_s):
+            await running
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):
+        runner.run(run())
+
+
 @pytest.mark.parametrize(
     ("api", "lists"),
     [
@@ -178,13 +190,7 @@ TOO_OLD = b'{"type": "ERROR", "object": {"code": 410, "message": "too old resour
     ids=["ends at once", "forbidden", "too old", "a proxy's 5 s", "lasts", "lasts and fails"],
 )
 def test_watch_restarts_ever_later_until_one_lasts(api: Ending, lists: int) -> None:
-    async def watch() -> None:
-        running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
-        async with asyncio.timeout(300.0):
-            await running
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):
-        runner.run(watch())
+    watch(api, 300.0)
     assert api.lists == lists
 
 
@@ -202,11 +208,5 @@ class Throttling(Ending):
     ids=["to the list", "to the watch"],
 )
 def test_watch_restarts_no_sooner_than_the_api_server_requests(api: Ending, lists: int) -> None:
-    async def watch() -> None:
-        running = PodWatch(api, selector="a=b").run(lambda _: None, lambda *_: None)
-        async with asyncio.timeout(299.0):
-            await running
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner, pytest.raises(TimeoutError):
-        runner.run(watch())
+    watch(api, 299.0)
     assert api.lists == lists

@@ -15,9 +15,8 @@ import numpy as np
 from headroom.scaling.forecast.peak import LEAST_DISTANCE_S, Peak
 
 PUNCTUAL, LOOSE = 0.01, 0.14
-"""Distance of a peak from its time, at most, in distances of peaks, for a series of punctual peaks
-and of others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14
-%."""
+"""Largest deviation of a peak from its time over the distance of peaks: of punctual peaks, and of
+others. Peaks 7 % early or late on a regular grid have distances that differ by up to 14 %."""
 LEAST_TOLERANCE_S = 10.0
 SHORTEST_SERIES = 3
 LONGEST_SERIES = 12
