@@ -144,3 +144,8 @@ def _as_vllm_counts(observation: Observation) -> Observation:
         )
         samples.append(replace(one, generation=coarse))
     return replace(observation, samples=tuple(samples))
+
+
+def test_spread_needs_a_percentile_above_the_median() -> None:
+    assert Spread.through(0.2, 0.2, 0.5) is None
+    assert Spread.through(0.2, 0.4, 0.9) is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headroom.scaling.values.observation import PodState
-from headroom.scaling.values.tokens import TokenTargets
+from headroom.scaling.values.tokens import Target, TokenTargets
 from headroom.simulator.generation import observing
 from headroom.simulator.generation.autoscalers.catalogue import BOUNDS, KINDS, autoscaler
 from headroom.simulator.generation.compiled import kernel
@@ -90,6 +90,26 @@ def test_decision_scales_up_when_the_load_exceeds_its_replicas() -> None:
     assert outcome.moves
     assert outcome.moves[0].after > 1
     assert outcome.score.peak_replicas > 1
+
+
+@pytest.mark.parametrize(
+    "promised",
+    [
+        TokenTargets(first_token=Target(percentile=0.95, seconds=1.0)),
+        TokenTargets(output_token=Target(percentile=0.95, seconds=0.05)),
+        TokenTargets(
+            output_token=Target(percentile=0.95, seconds=0.05),
+            latency=Target(percentile=0.95, seconds=12.0),
+        ),
+    ],
+)
+def test_any_promise_alone_gives_replicas_before_they_are_saturated(promised: TokenTargets) -> None:
+    service = replace(SMALL, targets=promised, initial_replicas=1)
+
+    outcome = simulate_tokens(service, _steady(45.0, 6_000), autoscaler("headroom"), 1)
+
+    assert outcome.score.peak_replicas > 1
+    assert outcome.score.attainment > 0.6
 
 
 def test_pod_that_is_removed_finishes_what_it_has_within_its_grace() -> None:

@@ -11,9 +11,6 @@ from headroom.api.service_spec.objectives import LatencyObjective, TokenObjectiv
 from headroom.api.values import Rule, Value
 from headroom.scaling.values.tokens import TokenTargets
 
-ANSWER_TOKENS = 1000
-LONGEST_ANSWER = Duration.parse("10m")
-
 
 class ServiceLevel(Value):
     """Service level objectives."""
@@ -40,23 +37,21 @@ class ServiceLevel(Value):
     def whole_answer(self) -> Duration:
         """Time within which an answer is of use: the latency target, where there is one.
 
-        Without one it bounds requests in flight and warm-up, and no condition depends on it: an
-        answer of 1000 tokens within both token SLOs, at most ten minutes.
+        Without one it bounds requests in flight and warm-up, and no condition depends on it.
         """
         if self.latency is not None:
             return self.latency.target
-        first, token = self.time_to_first_token, self.time_per_output_token
-        if token is None:
-            return LONGEST_ANSWER
-        seconds = token.target.seconds * ANSWER_TOKENS
-        seconds += first.target.seconds if first is not None else 0.0
-        return Duration.of_seconds(min(seconds, LONGEST_ANSWER.seconds))
+        return Duration.of_seconds(self._token_targets.whole_answer_s)
 
     @property
     def token_targets(self) -> TokenTargets | None:
         """The promises of a generating service; None without one on tokens."""
         if self.time_to_first_token is None and self.time_per_output_token is None:
             return None
+        return self._token_targets
+
+    @property
+    def _token_targets(self) -> TokenTargets:
         return TokenTargets(
             first_token=target_of(self.time_to_first_token),
             output_token=target_of(self.time_per_output_token),

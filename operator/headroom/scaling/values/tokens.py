@@ -106,6 +106,9 @@ class Target:
     seconds: float
 
 
+ANSWER_TOKENS, LONGEST_ANSWER_S = 1000, 600.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenTargets:
     """The promises of a generating service; None where there is none."""
@@ -113,6 +116,19 @@ class TokenTargets:
     first_token: Target | None = None
     output_token: Target | None = None
     latency: Target | None = None
+
+    @property
+    def whole_answer_s(self) -> float:
+        """Time within which an answer is of use: the promise on whole answers, where there is one.
+
+        Without one: an answer of 1000 tokens within both promises on tokens, at most ten minutes.
+        """
+        if self.latency is not None:
+            return self.latency.seconds
+        if self.output_token is None:
+            return LONGEST_ANSWER_S
+        first_s = self.first_token.seconds if self.first_token is not None else 0.0
+        return min(first_s + ANSWER_TOKENS * self.output_token.seconds, LONGEST_ANSWER_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

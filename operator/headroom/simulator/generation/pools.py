@@ -14,7 +14,6 @@ import numpy as np
 
 from headroom.scaling.values.observation import PodSample
 from headroom.scaling.values.partner import Partner, PoolReport, PoolRole
-from headroom.scaling.values.policy import Policy
 from headroom.simulator.autoscaler import ScaleRequest, View
 from headroom.simulator.generation.autoscalers.headroom import TokenHeadroom
 from headroom.simulator.generation.compiled import kernel
@@ -26,7 +25,6 @@ from headroom.simulator.generation.run import Run, Truth
 MOVED_S = 0.02
 """Keys and values of 4000 tokens at 200 000 tokens per second."""
 STEP_S = 0.5
-WHOLE_ANSWER_S = 60.0
 NEVER_S = 1e12
 """When a request arrives at the decode pool whose prompt is not computed yet."""
 _LAST_S = 600.0
@@ -40,11 +38,6 @@ class _Pool(TokenHeadroom):
     bounded: float = 0.0
     moved: bool = False
     blind: bool = False
-
-    @property
-    def policy(self) -> Policy:
-        """The bounds; without a promise on whole answers the API assumes a minute."""
-        return replace(super().policy, latency_target_s=WHOLE_ANSWER_S)
 
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the decision on the pages of this pool."""

@@ -33,8 +33,8 @@ class Spread:
 
     @classmethod
     def through(cls, median_s: float, percentile_s: float, percentile: float) -> Self | None:
-        """Return the one with these two percentiles; None where they are no times."""
-        if not 0.0 < median_s <= percentile_s < math.inf:
+        """Return the one with these two; None where they are no times, or both the median."""
+        if not 0.0 < median_s <= percentile_s < math.inf or percentile <= 0.5:
             return None
         deviation = math.log(percentile_s / median_s) / NormalDist().inv_cdf(percentile)
         variance = deviation * deviation

@@ -140,7 +140,7 @@ class TokenPeer(ABC):
         """The bounds, as the HPA controller reads them."""
         service = self.truth.service
         return Policy(
-            latency_target_s=first_s(service.targets),
+            latency_target_s=service.targets.whole_answer_s,
             min_replicas=service.min_replicas,
             max_replicas=service.max_replicas,
             token_targets=service.targets,
