@@ -113,6 +113,15 @@ async def test_file_that_is_no_kubeconfig_is_named_in_the_error(
             pass
 
 
+async def test_unknown_context_is_named_in_the_error(tmp_path: Path, calls: Calls) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text("{clusters: [], users: [], contexts: []}")
+    connection = KubernetesConnection(on_call=calls, kubeconfig=str(path), context="other")
+    with pytest.raises(Forbidden, match=r"--context must be a context of .*; got 'other'\. "):
+        async with KubernetesApi(connection):
+            pass
+
+
 async def test_named_context_is_used_with_its_namespace(
     server: Answering, calls: Calls, tmp_path: Path
 ) -> None:

@@ -16,8 +16,9 @@ from headroom.errors import Forbidden
 
 _DEFAULT_KUBECONFIG = "~/.kube/config"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-_UNREADABLE = (OSError, UnicodeDecodeError, YAMLError, AttributeError, TypeError)
-"""Exceptions of the client for a file of another shape than it assumes."""
+_UNREADABLE = (OSError, UnicodeDecodeError, YAMLError)
+_OTHER_SHAPE = (AttributeError, TypeError)
+"""Exceptions of the client for YAML of another shape than it assumes."""
 
 
 async def load_credentials(
@@ -66,6 +67,18 @@ async def _from_file(configuration: Configuration, paths: str, context: str | No
     except _UNREADABLE as error:
         raise ConfigException(
             f"{paths} must be a readable kubeconfig file; got {type(error).__name__}: {error}"
+        ) from error
+    except _OTHER_SHAPE as error:
+        raise ConfigException(
+            f"{paths} must be a readable kubeconfig file; got YAML without clusters, users and "
+            "contexts. `kubectl config view --raw` prints a kubeconfig"
+        ) from error
+    except ConfigException as error:
+        if not context or "/contexts list" not in str(error):
+            raise
+        raise ConfigException(
+            f"--context must be a context of {paths}; got {context!r:.60}. "
+            "`kubectl config get-contexts` lists them"
         ) from error
     chosen = loader.current_context.get("context") or {}
     return chosen.get("namespace") or "default"

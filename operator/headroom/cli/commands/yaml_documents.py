@@ -19,9 +19,7 @@ class _Loader(yaml.SafeLoader):
     def compose_document(self) -> yaml.Node | None:
         node: yaml.Node | None = super().compose_document()
         if node is not None and _nodes(node, {}) > MOST_NODES:
-            raise yaml.YAMLError(
-                f"a document must have at most {MOST_NODES} values, its aliases written out"
-            )
+            raise yaml.YAMLError(f"more than {MOST_NODES} values with its aliases written out")
         return node
 
 
@@ -30,9 +28,18 @@ def documents(text: str) -> list[Any]:
     try:
         return [one for one in yaml.load_all(text, Loader=_Loader) if one]
     except yaml.YAMLError as error:
-        raise ValueError(f"not YAML: {error}") from error
+        raise ValueError(f"must be YAML; got {_place(error)}") from error
     except RecursionError as error:
-        raise ValueError("not YAML: it is nested too deeply") from error
+        raise ValueError("must be YAML; got a text that is nested too deeply") from error
+
+
+def _place(error: yaml.YAMLError) -> str:
+    """Return line, column and cause, without the excerpt, which needs several lines."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return str(error)
+    problem = getattr(error, "problem", None)
+    return f"an error in line {mark.line + 1}, column {mark.column + 1}: {problem}"
 
 
 def _nodes(node: yaml.Node, counted: dict[int, int]) -> int:

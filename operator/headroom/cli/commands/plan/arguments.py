@@ -40,7 +40,11 @@ def cost_of(given: CostOptions) -> CostModel:
             slots=given.slots,
         )
     if overhead is None and per_item is None:
-        missing("the cost of a replica", "--batch-overhead 6ms --per-item-time 4ms --max-batch 8")
+        missing(
+            "the cost of a replica",
+            "--batch-overhead 6ms --per-item-time 4ms --max-batch 8, or --service-time 2s with "
+            "--slots for a server that does not batch",
+        )
     return CostModel(
         fixed_s=seconds("--batch-overhead", overhead or "0s"),
         per_item_s=seconds("--per-item-time", per_item or "0s"),
