@@ -24,7 +24,7 @@ class Plan:
     """All programs of a cluster and the isolation that they run in."""
 
     api_url: str
-    """Where the supervisor finds the API server (a node's is inside its own network)."""
+    """URL of the API server for the supervisor (a node's is inside its own network)."""
     components: tuple[Component, ...]
     isolated: bool
     """In pid, mount and network namespaces of its own, with cgroups: needs root."""

@@ -111,7 +111,7 @@ class PodView:
     created_s: float
     scheduled: bool
     ready_s: float | None
-    """When it got ready; None while it is not."""
+    """Time when it became ready; None while it is not."""
     leaving: bool
     finished: bool
     gpus: int

@@ -17,7 +17,7 @@ class TokenRecording(Run):
 
     began: Began | None = None
     answers: dict[int, Answer] = field(default_factory=dict)
-    """By number."""
+    """Answers by number."""
     concluded: Concluded | None = None
 
     def add_log(self, text: str) -> None:

@@ -50,7 +50,7 @@ class Records:
 
     windows: Windows
     second: Tally = field(default_factory=Tally)
-    """Since progress was said last."""
+    """Outcomes since the last progress report."""
     late: Tally = field(default_factory=Tally)
     failures: Counter[str] = field(default_factory=Counter)
     due: int = 0

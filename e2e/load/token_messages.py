@@ -53,7 +53,7 @@ class Answer:
     detail: str = ""
     prompt_tokens: int
     output_tokens: int
-    """As the server counted them."""
+    """Tokens as the server counted them."""
     first_token_s: float | None = None
     ended_s: float | None = None
     """The last token."""

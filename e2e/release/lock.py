@@ -25,7 +25,7 @@ class Pin:
     sha256: tuple[str, ...]
     """In hexadecimal digits, sorted: one for each file that may be installed."""
     marker: str = ""
-    """Where it is installed, as PEP 508 writes it; empty: everywhere."""
+    """Environment marker (PEP 508) of its installation; empty: everywhere."""
 
 
 def pins(text: str) -> tuple[Pin, ...]:

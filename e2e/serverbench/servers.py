@@ -29,7 +29,7 @@ class Device:
     per_token_s: float = 0.0
     max_batch_size: int = sleeping.MAX_BATCH_SIZE
     slow_after_s: float | None = None
-    """From when on it takes twice as long, counted from the model's loading."""
+    """Time after the model's loading from which on it takes twice as long."""
 
     def batch_s(self, items: int, length: int = 0) -> float:
         """Seconds of one batch."""

@@ -13,7 +13,7 @@ from third_party.peers import COMPLETIONS, PORT, Peer, completion
 
 MODEL = "/model"
 SEQUENCES = 4
-"""As many as the batch that its InferenceService states."""
+"""Sequences at once: the batch that its InferenceService states."""
 ARGUMENTS = (
     "-m vllm.entrypoints.openai.api_server "
     f"--model {MODEL} --served-model-name model --host 0.0.0.0 --port {PORT} --dtype float32 "

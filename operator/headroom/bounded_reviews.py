@@ -38,7 +38,7 @@ class BoundedReviews(Generic[V]):
         self._accepts = accepts
         self._accepted: dict[bytes, tuple[float, V]] = {}
         self._rejected: dict[bytes, tuple[float, V]] = {}
-        """When each review ended, and its verdict, by the digest of what was reviewed."""
+        """End and verdict of each review, by the digest of what was reviewed."""
         self._under_way: dict[bytes, asyncio.Task[V]] = {}
         self._share = FairShare(MOST_UNDER_WAY)
         self._slots = asyncio.Semaphore(AT_ONCE)

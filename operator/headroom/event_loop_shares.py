@@ -36,7 +36,7 @@ class _Bucket:
     """CPU time of one owner."""
 
     filled_s: float
-    """When it was filled last."""
+    """Time when it was filled last."""
     left_s: float = BURST_S
     s_per_byte: float = WORST_S_PER_BYTE
 
@@ -48,7 +48,7 @@ class EventLoopShares:
         """`seconds` reads CPU time: by wall-clock time, work would wait on a busy machine."""
         self._seconds = seconds
         self._buckets: dict[str, _Bucket] = {}
-        """By owner, the one that ran last at the end."""
+        """Buckets by owner, the one that ran last at the end."""
         self._stolen_s = 0.0
         """Time of all work in which the machine ran something else. It fills no bucket: where work
         takes longer than its CPU time divided by `SHARE`, all work would fit."""

@@ -18,7 +18,7 @@ class FairSlots:
     def __init__(self, most: int) -> None:
         self._share = FairShare(most)
         self._waiting: dict[str, _Waiting] = {}
-        """By owner, the one whose turn is next first."""
+        """Waiting tasks by owner, the one whose turn is next first."""
         self._least = 0
         """No one that waits wants less."""
 

@@ -13,7 +13,7 @@ from headroom.errors import ClusterError, Unavailable
 
 @dataclass(slots=True)
 class RepeatedFailures:
-    """Since the last success of the loop."""
+    """Failures since the last success of the loop."""
 
     _complaint: str = ""
 

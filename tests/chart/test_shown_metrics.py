@@ -53,7 +53,7 @@ GOOD_OR_PASSING = {
     ),
     *("DirectToPods", "ViaGateway", "NoPartner", "PartnerSeen"),
 }
-"""As they should be, chosen by the user, or over by themselves."""
+"""States that are good, chosen by the user, or temporary."""
 SEEN_BY = {
     "NoReadyReplicas": "HeadroomNoReplicaReady",
     "ReplicasBroken": "HeadroomReplicasBroken",

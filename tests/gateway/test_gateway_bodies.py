@@ -17,7 +17,7 @@ from support.fakes_gateway import Gateway, Replica, dies, ok, service, until, ur
 pytestmark = pytest.mark.clock
 
 STATUS = {b"200": b"\x88", b"411": b"\x48\x82\x68\x21", b"413": b"\x48\x03413"}
-"""As Envoy compresses them, at the start of the headers of an answer (RFC 7541)."""
+"""Status codes as Envoy compresses them, at the start of the headers of an answer (RFC 7541)."""
 LARGE = BUFFERED_BYTES + 1
 BOUND = 2
 

@@ -48,7 +48,7 @@ async def test_requests_that_are_reset_at_once_are_not_processed(
 
 
 LONG_PATH = "/v2/models/" + 3950 * "m."
-"""As long as the replica of these tests takes."""
+"""Path of the greatest length that the replica of these tests takes."""
 MODELS = 16
 ASKED = 20
 

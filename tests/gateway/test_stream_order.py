@@ -1,4 +1,4 @@
-"""In which order a gateway is sent a new service: it must not listen before it has the replicas."""
+"""Order in which a gateway gets a new service: it must have the replicas before it listens."""
 
 from __future__ import annotations
 

@@ -86,13 +86,13 @@ class Operator:
         self._stand = asyncio.create_task(self.election.run(self.controller.lead))
 
     async def end(self) -> None:
-        """As SIGTERM does."""
+        """End the process as SIGTERM does."""
         for task in (self._follow, self._stand):
             task.cancel()
         await asyncio.gather(self._follow, self._stand, return_exceptions=True)
 
     async def die(self) -> None:
-        """As SIGKILL does, without a message to any other process."""
+        """End the process as SIGKILL does, without a message to any other process."""
         self.api.broken = Unavailable("no such process")
         await self.end()
 

@@ -37,7 +37,7 @@ class Actor:
     offset_s: float
     rate: float
     led: list[tuple[float, float]] = field(default_factory=list)
-    """From when to when it would have written, in true time."""
+    """Periods in which it would have written, in true time."""
 
     def clock(self, true_s: float) -> float:
         return self.offset_s + self.rate * true_s

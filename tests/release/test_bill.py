@@ -36,7 +36,7 @@ PIN = st.builds(
 
 
 def written(pinned: list[Pin]) -> str:
-    """As `uv pip compile --generate-hashes` writes it."""
+    """Return the lock as `uv pip compile --generate-hashes` writes it."""
     blocks = []
     for pin in pinned:
         condition = f" ; {pin.marker}" if pin.marker else ""

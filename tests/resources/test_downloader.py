@@ -19,7 +19,7 @@ BY_HAND = (
     "find . -type f -not -path './.cache/*' -print0 | LC_ALL=C sort -z | "
     "xargs -0 sha256sum | sha256sum"
 )
-"""As documented."""
+"""Command that the documents name."""
 
 
 class Stand:

@@ -51,7 +51,7 @@ class FakeCluster:
         self.admitted_replicas = 1_000_000
         """An admission policy stores no more than this."""
         self.applied: dict[tuple[str, str], set[str]] = {}
-        """By object and field manager."""
+        """Applied fields by object and field manager."""
         self._version = 100
 
     def fail(self, verb: str, kind: str, error: ClusterError, times: int = 1) -> None:

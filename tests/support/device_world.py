@@ -32,7 +32,7 @@ class Ask(NamedTuple):
     tenant: str = ""
     length: int = 0
     leaves_s: float | None = None
-    """When its client leaves, from its arrival."""
+    """Time when its client leaves, from its arrival."""
 
 
 class End(NamedTuple):

@@ -38,7 +38,7 @@ class Pods:
         self.rolling: set[str] = set()
         """Workloads in a rollout that does not end."""
         self.refused = ""
-        """Why the API server takes no more pods."""
+        """Reason why the API server takes no more pods."""
         self.capacity: float = math.inf
         """Accelerators of the cluster, one per pod."""
         self.drain_s = 0.0

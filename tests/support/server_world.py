@@ -135,7 +135,7 @@ async def metrics(world: World) -> dict[str, float]:
 
 
 async def balanced_metrics(world: World) -> dict[str, float]:
-    """As metrics, after checking that every received request is in exactly one place."""
+    """Return the metrics, after checking that every received request is in exactly one place."""
     seen = await metrics(world)
     ended = sum(value for name, value in seen.items() if name.startswith("headroom_requests_total"))
     in_flight = seen["headroom_requests_waiting"] + seen["headroom_requests_running"]

@@ -25,7 +25,7 @@ PROFILE = CustomMetrics.model_validate(
     }
 ).to_profile(8000)
 Page = Mapping[str, tuple[int, int]]
-"""By worker: what it has done, and what it does."""
+"""Requests by worker: finished ones, and running ones."""
 
 
 def text(page: Page, bound: str = "1") -> str:

@@ -103,7 +103,7 @@ class _Cost:
     """The cost of a gateway per request."""
 
     added_s: dict[float, float]
-    """By quantile."""
+    """Added latency by quantile."""
     at_500_ms: float
     saturated_ms: float
     saturated_rps: float

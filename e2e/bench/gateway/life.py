@@ -32,7 +32,7 @@ RATE_RPS, LIFE_S = 112.0, 180
 GATEWAY_KILLED_S, OPERATOR_AWAY_S = 15, 300
 PATIENCE_S = 90.0
 COMPUTED_AT_ONCE = 4
-"""By one replica: what a kill of it may cost."""
+"""Requests that one replica computes at once: at most these are lost when it is killed."""
 PLANT = {
     "HEADROOM_EMULATED_FIXED_COST_S": "0.005",
     "HEADROOM_EMULATED_PER_ITEM_COST_S": "0.002",

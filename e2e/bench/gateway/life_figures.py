@@ -11,7 +11,7 @@ from load.outcomes import Outcome
 
 REQUESTS = 20_000
 LATE_S = 0.2
-"""By the generator itself: later than that, what was measured is the generator."""
+"""Largest delay of the load generator. With a larger one, the figures describe the generator."""
 
 
 def figures_of_life(

@@ -25,7 +25,7 @@ from headroom.gateway.values import TenantLimit
 
 REPLICAS, TAKES_S = 16, 0.4
 IN_FLIGHT_PER_REPLICA, BUSY_PER_REPLICA, SHARE_PERCENT = 10, 2, 25
-"""As learned for a target of 2 s. A tenant may have 8 in flight, at half of the replicas."""
+"""Bounds as learned for a target of 2 s. A tenant may have 8 in flight, at half of the replicas."""
 RATE_RPS = 0.125 * REPLICAS / TAKES_S
 """Rate of the observed tenant: it has 2 in flight on average."""
 FLOOD_RPS = 2.0 * REPLICAS / TAKES_S

@@ -19,8 +19,8 @@ GPUS = 64
 """Emulated; enough that none of the parts waits for one."""
 GONE_PATIENCE_S = 120.0
 CPU_REQUEST = "50m"
-"""As in the sample. A pod without any has a five-hundredth of the weight of other processes on the
-machine, which would then be what is measured."""
+"""Request of the sample. A pod without any has a five-hundredth of the weight of other processes
+on the machine, which would then be what is measured."""
 
 
 @contextlib.contextmanager

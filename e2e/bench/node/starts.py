@@ -40,7 +40,7 @@ class Start:
 
     scheduled_s: float
     running_s: float
-    """When the runtime had started its container; whole seconds, so up to one too early."""
+    """Time when the runtime had started its container; whole seconds, so up to one too early."""
     ready_s: float
 
 

@@ -31,7 +31,7 @@ READY, LEAVING = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """From when to when a replica was ready; None: it is still ready."""
+    """Period in which a replica was ready; an end of None: it is still ready."""
 
     ready_s: float
     end_s: float | None

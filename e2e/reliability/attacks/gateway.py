@@ -42,8 +42,8 @@ TAKES_S, BATCH, TARGET_S = 0.02, 64, 0.1
 IN_FLIGHT = in_flight_per_replica(
     CostModel(fixed_s=TAKES_S, per_item_s=0.0, max_batch=BATCH), TARGET_S
 )
-"""As the operator bounds it. Far fewer would bound the victims' own requests while a busy machine
-answers late: they have half of them."""
+"""Bound that the operator computes. Far fewer would bound the victims' own requests while a busy
+machine answers late: they have half of them."""
 QUIET_S = 3 * TAKES_S
 """A victim's p95 without an attack, above which the machine is too busy to compare."""
 TRIES = 4

@@ -12,7 +12,7 @@ from bench.server.loading import Load
 MOST_SLOWDOWN = 1.2
 MIB = 1 << 20
 Loads = Mapping[str, Load]
-"""By victim."""
+"""Loads by victim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Outcome:
     """Attacks all of whose comparisons were discarded: nothing is known of them."""
     peak_bytes: int = 0
     noticed: dict[str, Noticed] = field(default_factory=dict)
-    """By attack and victim."""
+    """Effects by attack and victim."""
 
     def add(self, attack: str, calm: Loads, attacked: Loads, after: Loads) -> None:
         """Take what the victims noticed of an attack."""

@@ -138,5 +138,5 @@ PAYLOADS: Mapping[str, Callable[[], Payload]] = {
         Then.STAY,
     ),
 }
-"""By name."""
+"""Payloads by name."""
 QUICK = ("unread streams of many choices", "ambiguous grammars", "the same, and leaving")

@@ -125,4 +125,4 @@ PAYLOADS: dict[str, Callable[[int, int], Calls]] = {
         message=request(n, items, raw=True), streams=20, window=0
     ),
 }
-"""By name, for a model with this many numbers per item and this many items per batch."""
+"""Calls by name, for a model with this many numbers per item and this many items per batch."""

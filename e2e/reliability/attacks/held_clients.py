@@ -40,7 +40,7 @@ ATTACKS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "endless heads of HTTP/2": (40, lambda: _endless_head(BODY_BYTES)),
     "HTTP/2": (CONNECTIONS // 4, lambda: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)),
 }
-"""By name: connections for each of the hostile services, and what each sends."""
+"""Attacks by name: connections for each of the hostile services, and what each sends."""
 
 
 class _Silent(asyncio.Protocol):

@@ -145,4 +145,4 @@ PAYLOADS: dict[str, Callable[[int, int], Payload]] = {
     ),
     "garbage": lambda _, __: Payload(b"\x16\x03\x01\x02" + b"\xff" * READ_BYTES),
 }
-"""By name: bytes for a model with this many numbers per item and this many items per batch."""
+"""Payloads by name, for a model with this many numbers per item and this many items per batch."""

@@ -62,7 +62,7 @@ class Probes:
         self._words = ("reliability.attacks.probe", host, str(port), *paths)
         self.waited_s: list[float] = []
         self.failures: list[str] = []
-        """Why probes were not answered."""
+        """Errors of probes that were not answered."""
 
     @asynccontextmanager
     async def during(self) -> AsyncIterator[None]:

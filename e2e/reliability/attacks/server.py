@@ -44,7 +44,7 @@ class Outcome:
     waited_s: dict[str, float] = field(default_factory=dict)
     """The slowest probe by attack."""
     failures: dict[str, list[str]] = field(default_factory=dict)
-    """Why probes were not answered, by attack."""
+    """Errors of probes that were not answered, by attack."""
 
 
 def sample() -> tuple[dict[str, str], int]:

@@ -16,10 +16,10 @@ class Exchange:
     """One request and its outcome."""
 
     at_s: float
-    """When it arrived, by the monotonic clock."""
+    """Time when it arrived, by the monotonic clock."""
     call: Call
     code: int
-    """As the API server answered; 0 where it was not asked or did not answer."""
+    """Status code of the API server; 0 where it was not asked or did not answer."""
     fault: Fault | None = None
     sent: bytes = b""
     """The body of a write."""

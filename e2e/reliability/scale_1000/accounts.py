@@ -10,7 +10,7 @@ _LINE = re.compile(r"(?m)^(headroom_operator_\w+)(?:\{([^}]*)\})? (\S+)$")
 _DECIDED = re.compile(r"(?m)^headroom_service_last_decision_timestamp_seconds\{([^}]*)\} (\S+)$")
 _READY = re.compile(r'(?m)^headroom_service_replicas\{([^}]*),state="ready"\} (\S+)$')
 Samples = Mapping[tuple[str, str], float]
-"""By name and labels, unchanged."""
+"""Values by name and labels, unchanged."""
 _LAG = "headroom_operator_tick_lag_seconds_bucket"
 
 

@@ -31,7 +31,7 @@ class Size:
     ticks: float
     failed: float
     late_s: float
-    """By which 99 % of the ticks began late at most."""
+    """Delay of the start of a tick that 99 % of the ticks do not exceed."""
     writes: int
     """Writes of status."""
     calls: Mapping[str, float]

@@ -25,7 +25,7 @@ from support.controller_world import spec
 from support.pods_world import Pods
 
 EVENTS_LAST_S = 3600.0
-"""As the API server keeps them."""
+"""Time for which the API server keeps events."""
 FOLLOW_EVERY_S = 0.5
 BACK_AFTER_S = 5.0
 """The kubelet restarts a killed process after this time."""

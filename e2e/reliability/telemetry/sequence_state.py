@@ -44,7 +44,7 @@ class SequenceState:
     heard_s: dict[str, float]
     now_s: float = START_S
     faulty_s: float = START_S
-    """When the last page with a fault was read."""
+    """Time when the last page with a fault was read."""
     stepped: bool = False
     """Whether one replica alone caused more than one step up."""
     path: str = ""

@@ -26,7 +26,7 @@ class InvalidSpec:
 
     why: str
     path: str
-    """Where the change is made, dots between keys."""
+    """Path of the changed field, dots between keys."""
     value: Any
     """Value that is put there; ABSENT removes."""
     field: str = ""

@@ -20,7 +20,7 @@ from serverbench.running import Running, running
 from serverbench.servers import HEADROOM, SLOW_FACTOR, Device, Server
 
 ADAPTED_S = 5.0
-"""By when the server is to know how slow its device has become."""
+"""Time within which the server must learn that its device has become slower."""
 CLIENTS = 1000
 LONG_BATCH_S = 1.5
 IN_FLIGHT = 16

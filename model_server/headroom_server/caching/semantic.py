@@ -57,7 +57,7 @@ class _Scope:
     def __init__(self, dimension: int) -> None:
         self.vectors = SimilarVectors(dimension)
         self.entries: list[_Entry] = []
-        """By row."""
+        """Entries by row."""
 
 
 class SemanticAnswers:

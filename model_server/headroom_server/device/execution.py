@@ -58,7 +58,7 @@ class Executor(Generic[T]):
         self._report = report
         self.health = EngineHealth(engine, signature, max_batch_size)
         self.busy_since_s: float | None = None
-        """When the current batch began; None between batches."""
+        """Time when the current batch began; None between batches."""
 
     def fits(self, sealed: SealedBatch[T]) -> bool:
         """Return whether a batch is executed as a whole: always, unless memory is short."""

@@ -55,7 +55,7 @@ class Finisher(Generic[T]):
         self._clock = clock
         self._jobs: Queue[ComputedBatch[T] | None] = Queue(maxsize=1)
         self.busy_since_s: float | None = None
-        """When finishing of the current batch began."""
+        """Time when finishing of the current batch began."""
         self._thread = threading.Thread(target=self._run, name="finisher", daemon=True)
         self._thread.start()
 

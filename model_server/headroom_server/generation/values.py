@@ -108,7 +108,7 @@ class Delivery(NamedTuple):
     error: str = ""
     """Message for the client if the reason is FAILED."""
     started_s: float | None = None
-    """When the request left the queue; given with the first token."""
+    """Time when the request left the queue; given with the first token."""
 
 
 class SequenceView(Protocol):

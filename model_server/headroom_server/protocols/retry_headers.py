@@ -26,7 +26,7 @@ _FORMS: Mapping[bytes, tuple[re.Pattern[bytes], int]] = {
     b"grpc-previous-rpc-attempts": (_NUMBER, 0),
     b"x-envoy-attempt-count": (_NUMBER, 1),
 }
-"""By header: its form, and the number in a first try."""
+"""Form by header, and the number in a first try."""
 
 RETRY_HEADERS = frozenset(_FORMS)
 

@@ -36,7 +36,7 @@ class Repository:
     root: Path
     models: Mapping[str, Mapping[int, Path]]
     problems: Mapping[str, str]
-    """By model folder: the problem and the next step."""
+    """Problem and next step by model folder."""
 
 
 def scan(root: Path, single_name: str) -> Repository:

@@ -25,7 +25,7 @@ class ModelLife:
         self.draining = False
         """Whether it drains."""
         self.failure: str | None = None
-        """Why nothing can be executed any more."""
+        """Reason why nothing can be executed any more."""
         self._began_s = clock()
         self._intake_open = True
         self._ended = asyncio.Event()

@@ -103,7 +103,7 @@ class BatchCostFit(NamedTuple):
     settled: tuple[float, float] | None = None
     """The line before the first evidence of the next change; None: the current one."""
     changed: float = 1.0
-    """By which factor the last batch proved the device slower; 1 if it proved nothing."""
+    """Factor by which the last batch proved the device slower; 1 if it proved nothing."""
 
     def batch_s(self, items: int) -> float:
         """Return the seconds that a batch of this many items takes."""

@@ -28,14 +28,14 @@ class Apart(NamedTuple):
 
 
 class Suspects:
-    """The tenants, and until when each is one."""
+    """The suspected tenants, and the time until which each is suspected."""
 
     __slots__ = ("_items", "_max_batch_size", "_until_s")
 
     def __init__(self, max_batch_size: int) -> None:
         self._max_batch_size = max_batch_size
         self._until_s: dict[str, float] = {}
-        """By last failure, oldest first."""
+        """End of the suspicion by tenant, the oldest failure first."""
         self._items = 1
 
     def apart(self, now_s: float) -> Apart:

@@ -52,10 +52,11 @@ class Generated:
 
     def __init__(self) -> None:
         self.started_s: float | None = None
-        """When its first choice left the queue."""
+        """Time when its first choice left the queue."""
         self.first_s: float | None = None
+        """Time of its first token."""
         self.last_s: float | None = None
-        """When its first and its last token came."""
+        """Time of its last token."""
         self.writing_s = 0.0
         """Time in which tokens became text and events, in sum."""
         self.prompt_tokens = 0
@@ -79,7 +80,7 @@ class Trace:
         """The recorder's own: the request's span, and its parent."""
         self.began_s = began_s
         self.accepted_s: float | None = None
-        """When it was parsed and passed to the intake."""
+        """Time when it was parsed and passed to the intake."""
         self.model: str | None = None
         self.source: str | None = None
         """Source of its answer, if answers are cached."""

@@ -33,7 +33,7 @@ class Refusal:
     why: RefusalReason
     message: str
     retry_after_s: int | None = None
-    """When a replica is expected to be warm, in whole seconds, at least 1."""
+    """Time when a replica is expected to be warm, in whole seconds, at least 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +61,14 @@ class HeldRequest:
     """Sequence number in order of arrival."""
     arrived_s: float
     until_s: float
-    """When the request is refused at the latest."""
+    """Time when the request is refused at the latest."""
     size: int = 0
     not_before_s: float = 0.0
     at: Endpoint | None = None
     """The replica that it was dispatched to."""
     refused_by: frozenset[Endpoint] = frozenset()
     refusal: Refusal | None = None
-    """Why it was refused, perhaps while its body was still arriving."""
+    """Reason why it was refused, perhaps while its body was still arriving."""
 
 
 @dataclass(frozen=True, slots=True)

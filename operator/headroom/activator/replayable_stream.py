@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 
 IDLE_S = 5.0
-"""Until a stream whose next message has not arrived may have to end for others."""
+"""Time without a next message after which a stream may have to end for others."""
 
 
 class IdleStreamError(Exception):

@@ -28,10 +28,10 @@ class ServiceQueue:
     limits: dict[Endpoint, int] = field(default_factory=dict)
     """Reduced in-flight limits of replicas that refused a request."""
     retry_s: dict[Endpoint, float] = field(default_factory=dict)
-    """When those that have answered nothing since are tried again: a refusal takes a millisecond,
+    """Times when those without an answer since are tried again: a refusal takes a millisecond,
     and each of the requests that wait would be refused in turn."""
     woken_s: float | None = None
-    """When the first request arrived while there was no replica."""
+    """Time when the first request arrived while there was no replica."""
 
     def serve(self, served: Served) -> None:
         """Take the service as it is now, and keep what is known of its remaining replicas."""

@@ -23,9 +23,9 @@ class WaitingLine:
     def __init__(self) -> None:
         self._waiting: set[HeldRequest] = set()
         self._by_end: _Heap = []
-        """By the time at which they are refused."""
+        """Requests by the time at which they are refused."""
         self._by_start: _Heap = []
-        """By the time before which they are not sent on."""
+        """Requests by the time before which they are not sent on."""
         self._due: _Heap = []
         """In order of arrival: those that may be sent on now."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 NO_READER = 141
-"""As for a program that SIGPIPE ends."""
+"""Exit code of a program that SIGPIPE ends."""
 
 
 @contextmanager

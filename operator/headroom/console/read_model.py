@@ -56,7 +56,7 @@ class ReadModel:
         self._objects = objects
         self._histories: dict[tuple[str, str], ServiceHistory] = {}
         self._summaries: dict[str, tuple[tuple[str, int | None], ServiceSummary]] = {}
-        """By UID, with resourceVersion and accelerators: few objects change between two pages."""
+        """Summaries by UID, with resourceVersion and accelerators: few change between two pages."""
 
     def on_decision(self, evaluation: Evaluation) -> None:
         """Keep an evaluation, and add it to the history. Never raises: the tick goes on."""

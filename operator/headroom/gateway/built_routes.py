@@ -28,7 +28,7 @@ class Resource:
 
 
 Resources = Mapping[str, Resource]
-"""By name."""
+"""Resources by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class BuiltRoute:
     listeners: Resources
     clusters: Resources
     error: str = ""
-    """Why it cannot be built: an error of this program, which costs no other route."""
+    """Reason why it cannot be built: an error of this program, which costs no other route."""
 
     @property
     def size(self) -> int:

@@ -32,14 +32,14 @@ class Snapshot:
     resources: Mapping[str, Mapping[str, Resource]] = field(
         default_factory=lambda: {kind: {} for kind in KINDS}
     )
-    """By kind and name."""
+    """Resources by kind and name."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why a route is left out, by its key: an error of this program, which costs no
+    """Reason why a route is left out, by its key: an error of this program, which costs no
     other route."""
     kept: frozenset[str] = frozenset()
     """Namespaces and keys of routes that are not known now: gateways keep these as they are."""
     leads_to: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By the name of a listener: the endpoints without which it would answer 503."""
+    """Endpoints without which a listener would answer 503, by its name."""
 
     def keeps(self, name: str) -> bool:
         """Return whether a gateway keeps a resource of this name that the snapshot has not."""

@@ -13,7 +13,7 @@ from headroom.certificates.rotation import Places, Source
 from headroom.certificates.values import Authorities, Leaf
 
 CERTIFICATE, KEY, BUNDLE = "tls.crt", "tls.key", "ca.crt"
-"""As in Secrets of the type kubernetes.io/tls, and as cert-manager writes them."""
+"""Keys of Secrets of the type kubernetes.io/tls, which cert-manager writes too."""
 PLACES = {
     "current": ("tls.crt", "tls.key"),
     "staged": ("next.crt", "next.key"),

@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 16
 ONES: Mapping[str, object] = {"BOOL": True, "BYTES": "1", "FP32": 1.0, "FP64": 1.0} | dict.fromkeys(
     ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"), 1
 )
-"""By datatype, as JSON carries it; it carries no FP16 and BF16."""
+"""A one by datatype, as JSON carries it; it carries no FP16 and BF16."""
 
 
 class UnusableMetadata(ValueError):  # noqa: N818  (named by what it is about)

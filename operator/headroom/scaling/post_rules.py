@@ -52,11 +52,11 @@ class PostRuleInputs:
     """Factor of the token SLO."""
     capacity_factor_is_largest: bool = False
     token_slo_objection: str = ""
-    """Why the token SLO allows no removal; empty if it does."""
+    """Reason why the token SLO allows no removal; empty if it does."""
     gateway_counts_known: bool = True
     """True without gateways too."""
     client_signals: Signals | None = None
-    """As the gateways count; None where requests go directly to the replicas."""
+    """Signals as the gateways count them; None where requests go directly to the replicas."""
     zero: ScaleToZeroInputs | None = None
     """None: the last replica stays."""
 

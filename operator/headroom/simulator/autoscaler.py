@@ -22,7 +22,7 @@ class View:
     replicas: int
     """The desired replicas of the workload (spec.replicas)."""
     pods: tuple[Pod, ...]
-    """As the API server lists them, including terminating ones."""
+    """Pods as the API server lists them, including terminating ones."""
     metrics: Metrics
     """The autoscaler's own store of metrics, scraped every `scrape_s`."""
     samples: tuple[PodSample, ...]

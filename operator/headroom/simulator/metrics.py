@@ -30,7 +30,7 @@ class Metrics:
         self._present: tuple[str, ...] = ()
         self._forgot_s = -np.inf
         self.scraped_s: float | None = None
-        """When the last scrape happened; None before the first and after a restart."""
+        """Time when the last scrape happened; None before the first and after a restart."""
 
     def scrape(self, now_s: float, uids: Sequence[str], rows: Row) -> None:
         """Add one row for each pod that answered, [pods, columns + buckets]."""

@@ -25,7 +25,7 @@ class FaultKind(StrEnum):
     POD_KILL = "pod-kill"
     """A share of the ready pods dies at `start_s`; their requests fail; they are replaced."""
     NODE_LOSS = "node-loss"
-    """As pod-kill, and their GPUs are missing until the fault ends."""
+    """Pods are killed, and their GPUs are missing until the fault ends."""
     SLOW_PODS = "slow-pods"
     """A share of the ready pods takes `factor` times as long until the fault ends."""
     COSTLY_REQUESTS = "costly-requests"

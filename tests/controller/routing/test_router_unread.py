@@ -65,7 +65,7 @@ class OneGateway(PublishedRoutes):
         self.has: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
         self.activator: tuple[Served, ...] = ()
         self.ports: dict[str, int] = {}
-        """Where it listens, by service."""
+        """Ports of the listeners, by service."""
 
     def publish(self, what: Snapshot | Iterable[Served], kept: Collection[str] = ()) -> None:
         if not isinstance(what, Snapshot):

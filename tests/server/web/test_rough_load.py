@@ -29,7 +29,7 @@ def post(body: bytes) -> bytes:
 
 
 async def counters(server: Server) -> Counter[str]:
-    """By name, with the value of the last label other than the model's."""
+    """Return the counters by name, with the value of the last label other than the model's."""
     async with httpx.AsyncClient(base_url=server.url) as http:
         text = (await http.get("/metrics")).text
     found: Counter[str] = Counter()

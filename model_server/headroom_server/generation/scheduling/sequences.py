@@ -53,7 +53,7 @@ class LiveSequence:
         """Tokens of work charged to the tenant."""
         self.preemptions = 0
         self.started_s: float | None = None
-        """When its prompt began to be computed, the first time."""
+        """Time when its prompt began to be computed, the first time."""
         self.first_token_s: float | None = None
         self.proposed: tuple[int, ...] = ()
         """Next tokens that a draft model proposed."""

@@ -23,7 +23,7 @@ from headroom_server.generation.text.constraint_compiler import compiled, tokeni
 from headroom_server.generation.text.constraint_trial import TrialBounds
 
 MOST_S = 120
-"""By the clock: a machine may be busy with other work."""
+"""Bound of the elapsed time: a machine may be busy with other work."""
 STACK_BYTES = 4 << 20
 """Half of what the server's threads have: what passes here passes there."""
 UNREADABLE = "one, but for this model's tokenizer none can be compiled"

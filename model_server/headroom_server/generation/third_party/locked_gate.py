@@ -18,7 +18,7 @@ class LockedGate:
         self.clock = clock
         self.lock = threading.Lock()
         self.progress_s: float | None = None
-        """When the engine last did something; None: it has nothing to do."""
+        """Time when the engine last did something; None: it has nothing to do."""
         self._busy_s = 0.0
         self._last = Step()
 

@@ -36,7 +36,7 @@ class PlannedGroup(NamedTuple):
     blocks: torch.Tensor | None
     """Blocks to gather, one chunk after the other; None: a whole prompt, nothing was before it."""
     masks: dict[int | None, torch.Tensor | None]
-    """By window: what is added to the products, 0 or -infinity; None: all is attended to."""
+    """Masks by window, added to the products: 0 or -infinity; None: all is attended to."""
 
 
 def plan_group(

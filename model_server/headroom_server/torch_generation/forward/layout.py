@@ -60,7 +60,7 @@ class Layout(NamedTuple):
     tokens: list[int]
     positions: list[int]
     slots: list[int]
-    """Where the keys and values of each token are written: block * block_tokens + offset."""
+    """Slots of the keys and values of each token: block * block_tokens + offset."""
     groups: tuple[Group, ...]
     rows: list[int]
     """Indices of the tokens whose logits are wanted, in the order of the iteration's chunks."""

@@ -24,7 +24,7 @@ from headroom.cli.commands.get import complete_names
 from headroom.cli.exit_codes import fail, fail_for
 
 _PIPE_COLUMNS = 160
-"""Where no terminal says how wide it is: conditions quote others at length."""
+"""Width without a terminal: conditions quote long texts."""
 
 if TYPE_CHECKING:
     from headroom.adapters.api_server.kubernetes_api import KubernetesApi

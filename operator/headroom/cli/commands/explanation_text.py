@@ -21,7 +21,7 @@ from headroom.console.service_state import needing_attention
 from headroom.scaling.values.signals import Freshness
 
 _FIRST = (ConditionType.READY, ConditionType.ABLE_TO_SCALE)
-"""Where these are False, the decision has no effect, and the reason stands above it."""
+"""Conditions without which the decision has no effect: their reasons are printed above it."""
 
 
 def explained(service: Mapping[str, Any]) -> RenderableType:

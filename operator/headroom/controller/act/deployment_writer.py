@@ -27,7 +27,7 @@ class DeploymentWriter:
     cluster: Cluster
     service: InferenceService
     manifest: Manifest
-    """As desired, without replicas."""
+    """Desired Deployment, without replicas."""
     state: ActState
     now_s: float
 

@@ -20,9 +20,9 @@ class Refusal:
     manifest: Manifest
     error: ClusterError
     since_s: float
-    """When it was rejected first."""
+    """Time when it was rejected first."""
     at_s: float
-    """When it was rejected last."""
+    """Time when it was rejected last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +32,9 @@ class ScaleRefusal:
     replicas: int
     message: str
     since_s: float
-    """When it was rejected first."""
+    """Time when it was rejected first."""
     at_s: float
-    """When it was rejected last."""
+    """Time when it was rejected last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,13 @@ class ChildrenCheck:
     """The desired children."""
     at_s: float
     next_s: float
-    """When to check again."""
+    """Time of the next check."""
     trouble: str = ""
-    """Why one of them is not as desired."""
+    """Reason why one of them is not as desired."""
     passing: bool = False
     """Whether one of them could not be written for a passing reason."""
     refused_since_s: float | None = None
-    """When one of them was rejected first, if one still is."""
+    """Time when one of them was rejected first, if one still is."""
 
     def is_current(self, children: tuple[Manifest, ...], now_s: float) -> bool:
         """Return whether the check still counts for these children, which are the same tuple."""
@@ -65,7 +65,7 @@ class DeploymentChanges:
     adopted: bool = False
     """Whether it was an orphan of an earlier service with this name."""
     changed: str = ""
-    """Where its pod template changed, which is a rollout; empty if it did not."""
+    """Changed fields of its pod template, which is a rollout; empty without a change."""
 
     undone_of: str = ""
     """Client that had changed it since the apply before, which this one undid; empty if no client
@@ -98,14 +98,14 @@ class ActState:
     """Other writers of the Deployment: whether what was applied is still in force."""
     checked: ChildrenCheck | None = None
     children_due_s: float | None = None
-    """Until when a new process may leave children that an earlier one found in order."""
+    """Time until which a new process need not check children that an earlier one found in order."""
     scale_failed_s: float | None = None
-    """When the last write of replicas failed; None if it was accepted."""
+    """Time when the last write of replicas failed; None if it was accepted."""
     scale_refused: ScaleRefusal | None = None
     evicts_again_s: float = 0.0
     """No pod is evicted before this time, because it was forbidden."""
     eviction_refused: str = ""
-    """Why it was forbidden, as the API server says."""
+    """Reason why it was forbidden, as the API server says."""
     marks_again_s: float = 0.0
     """No pod is marked before this time, because it was forbidden."""
 

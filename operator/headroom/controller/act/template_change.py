@@ -10,7 +10,7 @@ from typing import Any
 
 MOST_NAMED = 3
 _KEYS = ("name", "mountPath", "containerPort")
-"""By the first of these that all entries of a list have, they are matched."""
+"""Keys that match the entries of two lists: the first that all entries have."""
 
 
 def described(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:

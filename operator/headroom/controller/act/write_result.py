@@ -29,18 +29,18 @@ class WriteResult:
     scaled: bool = False
     refused: Step | None = None
     message: str = ""
-    """Why it was rejected, as the API server says."""
+    """Reason why it was rejected, as the API server says."""
     unapplied: str = ""
-    """Why a child that exists, or is no Deployment, differs from its manifest; scaling goes on."""
+    """Reason why an existing child, or one other than the Deployment, was not applied."""
     overwritten: bool = False
     """Whether that is because another client keeps overwriting the Deployment."""
     invalid: bool = False
     """Whether that is because of the spec: its Deployment was never valid."""
     unmarked: str = ""
-    """Why pods that a scale-down should take first could not be marked."""
+    """Reason why pods that a scale-down should take first could not be marked."""
     evicted: str = ""
     """The pod that was evicted because its replica is slow, fails or is overloaded."""
     unevicted: str = ""
-    """Why such a pod was not evicted."""
+    """Reason why such a pod was not evicted."""
     namespace_ends: bool = False
     """Whether the write was rejected because the namespace is being deleted."""

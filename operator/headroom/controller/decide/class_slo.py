@@ -35,7 +35,7 @@ class ClassSLO:
     """State of the classes from tick to tick."""
 
     windows: Mapping[_Key, TokenWindow] = field(default_factory=dict)
-    """By class and promise; of None, the requests that were not answered."""
+    """Windows by class and promise; of None, the requests that were not answered."""
     state: ClassState = field(default_factory=ClassState)
     """State before the decision."""
 

@@ -65,13 +65,13 @@ class DecisionResult:
 
     decision: Decision
     policy: Policy
-    """As given to decide(): with the capacity factor, if the token SLO needs one."""
+    """Policy that decide() got: with the capacity factor, if the token SLO needs one."""
     before: State
     observation: Observation
     """With what the gateways rejected."""
     post_inputs: PostRuleInputs
     tokens: TokenSLOController
-    """As it was when it acted."""
+    """Controller of the token SLO as it was when it acted."""
     after: ServiceState
     """For the next tick."""
 

@@ -35,11 +35,11 @@ class RolloutFacts:
     revisions: Revisions | None = None
     """None: not read, or not known."""
     quota_since_s: float | None = None
-    """Since when a quota refuses pods; None if none does."""
+    """Time since which a quota refuses pods; None if none does."""
     refusal: str = ""
     """Message of the API server that refuses pods."""
     progressed_s: float = 0.0
-    """When the rollout last went on."""
+    """Time of the rollout's last progress."""
     start_s: float
     """Duration of a start, without the wait for a node."""
     has_claim: bool = False

@@ -23,7 +23,7 @@ class IdleTracker:
     """State between ticks; lost with the process, which restarts the wait."""
 
     since_s: float | None = None
-    """Since when no request has come, without a gap in the metrics; None while requests come."""
+    """Time of the last request, without a gap in the metrics since; None while requests come."""
     seen_s: float = 0.0
     no_activator_since_s: float | None = None
     arrivals_rps: float | None = None

@@ -32,7 +32,7 @@ class ConflictStatus:
     """Effects of other writers on the replicas."""
 
     conflict: ScalingConflict | None = None
-    """Why no replicas are written."""
+    """Reason why no replicas are written."""
     overridden: str = ""
     """Text: another writer's number is in force; empty if the operator's is."""
 

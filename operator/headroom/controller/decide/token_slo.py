@@ -52,7 +52,7 @@ class TokenSLOController:
     logarithm: float = 0.0
     last_s: float | None = None
     served_since_s: float = 0.0
-    """Since when exactly the desired replicas have served."""
+    """Time since which exactly the desired replicas have served."""
     ready: int = 0
 
     @property

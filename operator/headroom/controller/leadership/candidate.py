@@ -48,13 +48,13 @@ class Candidate:
     """Not used by any other process, nor by an earlier one."""
     times: LeaseTimes = LeaseTimes()
     seen: LeaseRecord | None = None
-    """As last read or written; None: no such Lease, or not read yet."""
+    """Lease as last read or written; None: no such Lease, or not read yet."""
     seen_s: float = 0.0
-    """When it was first seen with this content."""
+    """Time when it was first seen with this content."""
     current: bool = False
     """No write since then has an unknown outcome."""
     renewed_s: float | None = None
-    """When the last renewal known to have succeeded was sent; None while not leading."""
+    """Time when the last renewal known to have succeeded was sent; None while not leading."""
     term: int = 0
     """Counts how often it took the lease from another holder, or from none."""
 

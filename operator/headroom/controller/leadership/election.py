@@ -64,7 +64,7 @@ class Election:
         self._task = LeaderTask()
         self._said = ""
         self.complaint = ""
-        """Why the Lease could not be read or written when that was last tried."""
+        """Reason why the Lease could not be read or written when that was last tried."""
 
     @property
     def leading(self) -> bool:

@@ -29,7 +29,7 @@ class Note(Protocol):
     """Note of a leader in the Lease for the next one."""
 
     text: str
-    """As last read."""
+    """Annotation as last read."""
 
     def written(self) -> str:
         """Return what the Lease is to say; empty to leave it as it is."""

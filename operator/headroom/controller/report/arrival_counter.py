@@ -25,7 +25,7 @@ class ArrivalCounter:
     """The counters as of the last tick; a value, replaced at each tick."""
 
     since_s: float | None = None
-    """When counting began; None before the first tick."""
+    """Time when counting began; None before the first tick."""
     serving: Mapping[str, PodSample | None] = field(default_factory=dict)
     """The last sample of each ready pod, by its UID; None if it did not answer."""
     known: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class ArrivalCounter:
     unlisted: bool = False
     """Whether ready replicas were missing from the list of pods."""
     rejected: float | None = None
-    """By gateways; None where none was read."""
+    """Requests that gateways rejected; None where none was read."""
 
     def counted(self, observation: Observation) -> tuple[int | None, ArrivalCounter]:
         """Return the arrivals since the last tick, None if not known, and the counter after it."""

@@ -18,7 +18,7 @@ class Evaluation:
     service: InferenceService
     policy: Policy
     state: State
-    """As it was before the decision."""
+    """State before the decision."""
     observation: Observation
     post_inputs: PostRuleInputs = field(default_factory=PostRuleInputs)
     pods: tuple[ObservedPod, ...]

@@ -45,7 +45,7 @@ class _Service:
 
     counter: ArrivalCounter = field(default_factory=ArrivalCounter)
     described: _Described | None = None
-    """As last written."""
+    """Description as last written."""
     last_s: float | None = None
 
 

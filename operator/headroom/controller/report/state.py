@@ -29,9 +29,9 @@ class ReportState:
     generation: int
     """Generation of the object as it was first read."""
     status: dict[str, Any]
-    """As last written, or as read at the start."""
+    """Status as last written, or as read at the start."""
     known_s: float
-    """When this process first saw the service."""
+    """Time when this process first saw the service."""
     budget: ErrorBudget = field(default_factory=ErrorBudget)
     damping: Damping | None = None
     """None before the first decision of this process."""
@@ -40,13 +40,13 @@ class ReportState:
     written: WriteResult | None = None
     """Writes of a tick, as last reported by this process."""
     written_s: float | None = None
-    """When this process last wrote the status."""
+    """Time when this process last wrote the status."""
     preemption: str = ""
     """Services that give accelerators to this one, as last reported."""
     accelerators: str = ""
     """Accelerators that the spec claims and the pod template does not request, as reported."""
     events_s: dict[str, float] = field(default_factory=dict)
-    """When an event of each reason was last posted."""
+    """Time when an event of each reason was last posted."""
 
     @property
     def conditions(self) -> Conditions:

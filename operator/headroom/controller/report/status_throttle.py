@@ -53,7 +53,7 @@ class LastWrite:
     written_s: float | None
     """None: an earlier process wrote it."""
     known_s: float
-    """When this process first saw the service."""
+    """Time when this process first saw the service."""
 
 
 def is_due(

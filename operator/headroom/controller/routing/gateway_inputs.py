@@ -29,7 +29,7 @@ class GatewayInputs:
     """Requests that keep all replicas busy, where known."""
     served: list[Served] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """Why a service is left out: an error of this program."""
+    """Reason why a service is left out: an error of this program."""
 
     def add(
         self,

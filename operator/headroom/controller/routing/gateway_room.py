@@ -45,7 +45,7 @@ class GatewayRoom:
         self.share = MOST_BYTES
         """Least number that each namespace may have."""
         self.leaving: dict[str, float] = {}
-        """Since when services give way, by key; they are held still."""
+        """Time since which services give way, by key; they are held still."""
         self._owed = 0
         self._held: dict[str, _Held] = {}
         self._all = FairShare(MOST_BYTES)

@@ -21,7 +21,7 @@ class ServiceTarget(StrEnum):
     GATEWAY = "Gateway"
     REPLICAS = "Replicas"
     LEFT = "Left"
-    """As the reconciler writes it."""
+    """The selector as the reconciler writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

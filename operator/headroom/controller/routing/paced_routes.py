@@ -33,7 +33,7 @@ from headroom.gateway.built_routes import BuiltRoute
 APART_S = 1.0
 """Least time between two published versions of a service."""
 REMEMBERED_S = 20.0
-"""As long as a gateway keeps an earlier version (`--drain-time-s`)."""
+"""Time for which a gateway keeps an earlier version (`--drain-time-s`)."""
 CHANGED_BYTES = 4 << 20
 """Configurations that change in that time: 12 kB of a usual service, 210 kB of the largest. In
 sum 12 % of the event loop, and 50 MB of a gateway, where each byte takes twelve."""
@@ -51,7 +51,7 @@ class PublishedRoutes(NamedTuple):
     late: Collection[str]
     """Keys of routes that are published later for the first time: gateways keep what they have."""
     left_out: Mapping[str, str]
-    """Why a route is not published as it is, by key: not before another one is smaller."""
+    """Reason why a route is not published as it is, by key: not before another one is smaller."""
     direct: Collection[str]
     """Keys of routes whose clients are led to the replicas: left out, or about to be."""
 
@@ -81,10 +81,10 @@ class _Round:
     stopped: dict[str, bool] = field(default_factory=dict)
     """Namespaces with no room (True) or no turn for a further service, of which none is built."""
     lacking: dict[str, Lacking] = field(default_factory=dict)
-    """By namespace."""
+    """Missing room and the services without it, by namespace."""
     left_out: list[str] = field(default_factory=list)
     sized: dict[str, _Sized] = field(default_factory=dict)
-    """By key: so that it is not built each time to know its size."""
+    """Sizes by key, so that a route is not built each time to know its size."""
 
     def lacks(self, route: Route, more: int = 0) -> None:
         """Note that a route is not published as it is."""

@@ -17,7 +17,7 @@ class _Parsed:
     generation: int
     service: InferenceService
     status: object = None
-    """As last read; another object is read again."""
+    """Status as last read; another object is read again."""
     learned: Learned = field(default_factory=Learned)
 
 

@@ -36,7 +36,7 @@ class ReadyPodIndex:
     """Whether everything that exists was reported once."""
     _warm: dict[_Group, dict[str, ReadyPod]] = field(default_factory=dict)
     _groups: dict[str, _Group] = field(default_factory=dict)
-    """Where each pod is, by UID: its label may have changed since."""
+    """Group of each pod, by UID: its label may have changed since."""
 
     def ready(self, namespace: str, name: str = "") -> tuple[ReadyPod, ...]:
         """Return the ready pods of a service; without a name those without a service's label."""

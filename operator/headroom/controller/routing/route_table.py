@@ -22,13 +22,13 @@ class RouteTable:
     """Ports by service. Computes only: nothing is read or written."""
 
     routed: dict[str, Routed] = field(default_factory=dict)
-    """By UID, as the present leadership knows them."""
+    """Routed services by UID, as the present leadership knows them."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Why a service in Gateway mode has no port, by UID."""
+    """Reason why a service in Gateway mode has no port, by UID."""
     failed: Mapping[str, str] = field(default_factory=dict)
-    """Why a service has no configuration, by its key."""
+    """Reason why a service has no configuration, by its key."""
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Why a service is not published as it is, by its key: a bound of its namespace."""
+    """Reason why a service is not published as it is, by its key: a bound of its namespace."""
     waiting: set[str] = field(default_factory=set)
     """Services whose ports have to be tried first, by UID."""
     reserved: dict[int, str] = field(default_factory=dict)

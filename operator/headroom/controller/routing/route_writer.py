@@ -35,7 +35,7 @@ class Routed:
     service_name: str = ""
     """The Service of its slice."""
     emptied_s: float | None = None
-    """Since when, back in Service mode or led to its replicas, its slice has been empty."""
+    """Time since which its slice is empty, in Service mode or led to its replicas."""
     direct: bool = False
     """Whether clients are led to the replicas, although it is in Gateway mode."""
     last_error: str = ""
@@ -90,7 +90,7 @@ class Refused:
     """The API server refuses what leads to a service."""
 
     service: InferenceService
-    """As it was then: another spec is tried at once."""
+    """Service as it was then: another spec is tried at once."""
     since_s: float
     again_s: float
 

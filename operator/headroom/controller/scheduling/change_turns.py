@@ -22,7 +22,7 @@ class ChangeTurns:
     """The turns that the namespaces have taken; times are of the event loop."""
 
     _taken_s: dict[str, float] = field(default_factory=dict)
-    """When a namespace would have had its last turn, were they evenly apart."""
+    """Time when a namespace would have had its last turn, were they evenly apart."""
 
     def next_s(self, owner: str, changed_s: float, now_s: float) -> float:
         """Return when a service that was last changed then may have a tick for a change."""

@@ -32,7 +32,7 @@ class OverwriteBackoff(Generic[Written]):
     instead: Written | None = None
     """Value that the operator had written then."""
     undone_s: tuple[float, ...] = ()
-    """When the operator's value was overwritten, within WITHIN_S."""
+    """Time when the operator's value was overwritten, within WITHIN_S."""
     until_s: float = 0.0
     """Nothing is written before."""
     pause_s: float = 0.0

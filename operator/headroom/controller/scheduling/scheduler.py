@@ -44,7 +44,7 @@ class _Entry:
     running: asyncio.Task[None] | None = None
     changed: bool = False
     changed_s: float = -math.inf
-    """When its last tick for a change was due."""
+    """Time when its last tick for a change was due."""
     streak: FailureStreak = field(default_factory=FailureStreak)
     begun: bool = False
     """Whether it has been evaluated. Its first tick counts from its beginning: all are due at once
@@ -77,7 +77,7 @@ class Scheduler:
     _places: TickPlaces = field(init=False)
     _failures: TickFailures = field(init=False)
     last_round_s: float | None = None
-    """When the schedule was last processed, on the event loop's clock."""
+    """Time when the schedule was last processed, on the event loop's clock."""
 
     def __post_init__(self) -> None:
         """Begin with every place free."""

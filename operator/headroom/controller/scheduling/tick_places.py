@@ -33,7 +33,7 @@ class TickPlaces:
         self._free = most
         self._held: dict[str, int] = {}
         self._waiting: OrderedDict[str, deque[Due]] = OrderedDict()
-        """By owner, the one whose turn is next first."""
+        """Waiting evaluations by owner, the one whose turn is next first."""
 
     def fits(self, owner: str) -> bool:
         """Return whether an owner may have one more place."""

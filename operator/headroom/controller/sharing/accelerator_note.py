@@ -20,9 +20,9 @@ class AcceleratorNote:
     """Accelerators that the services of a namespace hold, as the Lease has them and as they are."""
 
     text: str = ""
-    """As last read from the Lease."""
+    """Annotation as last read from the Lease."""
     held: Mapping[str, int] | None = None
-    """As this process counts them; None before it has counted."""
+    """Accelerators that this process counts; None before it has counted."""
 
     def known(self, namespace: str) -> int:
         """Return what an earlier leader counted in a namespace; 0 where it left no count."""

@@ -40,7 +40,7 @@ class _Shortage:
     winner: Member
     """The short service with the highest priority."""
     refused_s: float
-    """When a replica of that priority was last rejected."""
+    """Time when a replica of that priority was last rejected."""
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ class Member:
     """Replicas missing."""
     short_since_s: float | None = None
     free_since_s: float | None = None
-    """Since when what it lacks has been free, and it still lacks it."""
+    """Time since which what it lacks has been free, and it still lacks it."""
     barred_until_s: float = 0.0
     granted: SlidingExtreme = NOTHING
     """Replicas granted at the times at which they were fewer than it wants."""

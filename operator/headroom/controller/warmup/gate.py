@@ -55,7 +55,7 @@ class GatedPod:
     said: GateReason | None
     """None: nothing yet."""
     since: str
-    """When the condition became so, as written."""
+    """Time when the condition became so, as written."""
 
     @property
     def is_open(self) -> bool:

@@ -38,7 +38,7 @@ class ColdPod:
     pod: GatedPod
     seen: asyncio.Event = field(default_factory=asyncio.Event)
     written_s: float = float("-inf")
-    """When its condition was last written."""
+    """Time when its condition was last written."""
     task: asyncio.Task[None] | None = None
 
     @property

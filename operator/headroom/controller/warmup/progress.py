@@ -46,14 +46,14 @@ class Progress:
     """Seconds that the last answers took, at most as many as have to be quick."""
     sent: int = 0
     failures: int = 0
-    """In a row."""
+    """Consecutive failures."""
     slow: int = 0
     """Answers in a row that were no part of a warm round."""
     fault: Fault | None = None
     said: str = ""
     """Result of the last request, where it was no answer."""
     last_s: float | None = None
-    """When that was."""
+    """Time of the last request."""
 
     def answered(self, seconds: float, now_s: float, terms: Terms) -> Progress:
         """Process an answer."""

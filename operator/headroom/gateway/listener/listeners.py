@@ -31,7 +31,7 @@ is lost three times; Envoy shortens only the time of idle connections when these
 client that begins the heads of all connections of a service locks its others out for so long."""
 BODY_WITHIN_S = 60.0
 READ_WITHIN_S = 10.0
-"""Until a client of HTTP/2 has to make room for the rest of an answer, which waits here as a whole:
+"""Time in which a client of HTTP/2 must take the rest of an answer, which waits here as a whole:
 it has no place in flight any more."""
 IDLE_CONNECTION_S = 600.0
 NEVER_S = 0.0

@@ -16,7 +16,7 @@ from headroom.scaling.values.observation import Pod, PodSample, PodState
 
 KEPT = 20
 UNMEASURED_S = 60.0
-"""Until a start was measured: what a GPU replica takes at least to be useful."""
+"""Cold start that is assumed until one was measured: the least that a GPU replica takes."""
 LATE_FACTOR = 1.5
 LATE_SLACK_S = 5.0
 

@@ -46,7 +46,7 @@ class LimitHistory(Protocol):
 
     @property
     def coverage(self) -> Coverage:
-        """Since when the inputs of a removal are known without a gap."""
+        """Period for which the inputs of a removal are known without a gap."""
 
     @property
     def flaps(self) -> Flaps:
@@ -75,7 +75,7 @@ class LimitInput:
     """Whether the cost of a request is known: without it no number is known to be too high."""
     now_s: float
     kept_because: str = ""
-    """Why a removal leaves more than desired, if not by the usual margin."""
+    """Reason why a removal leaves more than desired, if not by the usual margin."""
     pinned: bool = False
     """Whether connections stay with their replicas: one that is added again would stay idle."""
     no_effect: bool = False
@@ -83,7 +83,7 @@ class LimitInput:
     most_useful: int | None = None
     """More replicas than this would only wait: not even the ceiling asks for them."""
     held_for: str = ""
-    """Why the other pool of a pair allows no removal; empty if it does, or there is none."""
+    """Reason why the other pool of a pair allows no removal; empty if it does, or there is none."""
     contradicted: bool = False
     """Whether the other replicas contradict the samples of one."""
 

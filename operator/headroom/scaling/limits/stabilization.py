@@ -40,7 +40,7 @@ class SlidingExtreme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Since when everything that a removal depends on has been known without a gap."""
+    """Period for which the inputs of a removal have been known without a gap."""
 
     since_s: float | None = None
     until_s: float = 0.0

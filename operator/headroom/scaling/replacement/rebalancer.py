@@ -23,7 +23,7 @@ from headroom.scaling.replacement.spread import Load, Spread
 from headroom.scaling.values.replica_defect import Defect, Replacement, ReplacementStep
 
 SETTLED_S = 8.0
-"""Until their clients have connected again, the shares of the ready replicas say nothing."""
+"""Time in which clients connect again; until then, shares of ready replicas say nothing."""
 LONGEST_S = 60.0
 """Window of the shares."""
 MOST_AT_ONCE = 4
@@ -69,7 +69,7 @@ class Rebalancer:
 
     ready: frozenset[str] = frozenset()
     since_s: float = 0.0
-    """When a ready replica last ended: until then its connections stayed."""
+    """Time when a ready replica last ended: until then its connections stayed."""
     victims: tuple[str, ...] = ()
     """Replicas to evict; the first is being evicted."""
     begun_s: float = 0.0
@@ -77,11 +77,11 @@ class Rebalancer:
     wanted: int = 0
     """Replicas that must be ready before an eviction helps; 0: no more than there are."""
     wanted_s: float = float("-inf")
-    """When at least this many were last wanted."""
+    """Time when at least this many were last wanted."""
     budget: Budget = field(default_factory=lambda: Budget(limits=REBALANCING))
     refused_until_s: float = float("-inf")
     uneven_s: float = float("-inf")
-    """When uneven connections were last seen to make requests late."""
+    """Time when uneven connections were last seen to make requests late."""
 
     def watching(self, ready: frozenset[str], now_s: float) -> Rebalancer:
         """Return the record with the replicas that are ready now."""

@@ -35,9 +35,9 @@ class Replacer:
     under_way: UnderWay | None = None
     budget: Budget = field(default_factory=Budget)
     refused: Mapping[str, float] = field(default_factory=dict)
-    """Until when a pod is kept that could not be deleted."""
+    """Time until which a pod is kept that could not be deleted, by UID."""
     disturbed_until_s: float = float("-inf")
-    """Until when measured latency contains requests of a replica that was left out."""
+    """Time until which measured latency contains requests of a replica that was left out."""
 
     def left_out(
         self, policy: Policy, ready: Collection[str], current: int, now_s: float

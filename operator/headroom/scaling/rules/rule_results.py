@@ -48,7 +48,7 @@ class RuleResults:
     carries: int = 0
     """Replicas that carry the rate of the stable window, without bursts, forecast and margin."""
     kept_because: str = ""
-    """Why `needed` is more than the rules recommend, if not by the usual margin of a removal."""
+    """Reason why `needed` exceeds the recommendations, if not the usual margin of a removal."""
 
     @property
     def strongest(self) -> Recommendation | None:

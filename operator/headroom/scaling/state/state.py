@@ -76,7 +76,7 @@ class State:
     correction: Correction = field(default_factory=Correction)
     routing_transition: RoutingTransition = field(default_factory=RoutingTransition)
     sufficient_since_s: float | None = None
-    """Since when the ready replicas suffice according to the model; None while they do not."""
+    """Time since which the ready replicas suffice by the model; None while they do not."""
     in_flight: InFlightHistory = field(default_factory=InFlightHistory)
     carried: Carried = field(default_factory=Carried)
     open_stream: OpenStream = field(default_factory=OpenStream)
@@ -90,12 +90,12 @@ class State:
     reserve: Reserve = field(default_factory=Reserve)
     risk: Risk = field(default_factory=Risk)
     steady_since_s: float | None = None
-    """Since when the ready replicas carry the counted arrivals; None while they do not."""
+    """Time since which the ready replicas carry the counted arrivals; None while they do not."""
     flaps: Flaps = field(default_factory=Flaps)
     forecast: Forecast = field(default_factory=Forecast)
     ready: int = 0
     ready_since_s: float = 0.0
-    """When the number of ready replicas last changed."""
+    """Time when the number of ready replicas last changed."""
     decided: int | None = None
     """Replicas of the last decision."""
     changes: tuple[tuple[float, int], ...] = ()

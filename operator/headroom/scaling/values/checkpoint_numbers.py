@@ -8,7 +8,7 @@ Checkpoint = Mapping[str, object]
 LARGEST_NUMBER = 1e24
 """Counts and their squared sizes stay far below, its fourth power is finite."""
 MOST_COUNTED, MOST_BATCH, MOST_SECONDS = 2.0**53, 2.0**20, 86_400.0
-"""As for the numbers of a page (`telemetry/bounds/physical_bounds.py`): who may write
+"""Bounds as for the numbers of a page (`telemetry/bounds/physical_bounds.py`): who may write
 status may write anything into a checkpoint."""
 
 

@@ -92,11 +92,11 @@ class Pod:
     state: PodState
     created_s: float
     scheduled_s: float | None = None
-    """When it got its node: a cold start is measured from here, without the wait for a node."""
+    """Time when it got its node. A cold start is measured from here, without the wait for it."""
     ready_s: float | None = None
-    """When it last became ready, as reported by the kubelet; None if it is not ready."""
+    """Time when it last became ready, as reported by the kubelet; None if it is not ready."""
     detail: str = ""
-    """Why it is unschedulable or broken, as the cluster reports it."""
+    """Reason why it is unschedulable or broken, as the cluster reports it."""
 
     @property
     def started_s(self) -> float:

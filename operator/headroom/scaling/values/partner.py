@@ -76,7 +76,7 @@ class Partner:
     report: PoolReport | None = None
     """None: nothing recent is known of it."""
     absence: str = ""
-    """Why there is no report, as text."""
+    """Reason why there is no report, as text."""
     missing: bool = False
     """Whether the service that is named does not exist."""
     unsuitable: bool = False
@@ -104,4 +104,4 @@ class PairDecision:
     announced_rps: float | None = None
     """The rate that a decode pool expects from its partner; None while it expects none."""
     held_for: str = ""
-    """Why no replica is removed while the partner is as it is; empty if some may be."""
+    """Reason why no replica is removed while the partner is as it is; empty if some may be."""

@@ -73,9 +73,9 @@ class Policy:
     warmup_timeout_s: float = 600.0
     """A pod that warms up for longer is late, whatever was measured before."""
     replacement_objection: str = ""
-    """Why slow or failing replicas are not replaced; empty: they are."""
+    """Reason why slow or failing replicas are not replaced; empty: they are."""
     rebalancing_objection: str = ""
-    """Why replicas are not evicted so that connections are spread; empty: they are."""
+    """Reason why replicas are not evicted so that connections are spread; empty: they are."""
     token_targets: TokenTargets | None = None
     """None: the service has no promise on tokens."""
     token_cost: IterationCost | None = None

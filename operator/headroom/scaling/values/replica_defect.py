@@ -42,7 +42,7 @@ class Replacement:
     factor: float | None
     """Its time over that of the others; None where it answers nothing."""
     since_s: float
-    """When it was first suspected."""
+    """Time when it was first suspected."""
     detail: str
     """The defect as text: takes 10.2x as long as the others."""
     action: str

@@ -31,7 +31,7 @@ class WindowCounts:
     """Upper bounds of the latency buckets of the series."""
     series: CounterSeries = field(default_factory=lambda: CounterSeries.empty(LATENCY))
     ends_s: Vector = field(default_factory=lambda: np.empty(0))
-    """Where the present window of each pod ends, [pods]: now, or at the last scrape of a ready pod;
+    """End of the present window of each pod, [pods]: now, or at the last scrape of a ready pod;
     never before the end of its series."""
 
     def total(self, window_s: float, *, ago_s: float = 0.0) -> WindowTotal:

@@ -18,7 +18,7 @@ import numba
 _Function = TypeVar("_Function", bound=Callable[..., object])
 _OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False}
 _FOLDERS = ("compiled", "generation/compiled")
-"""Where each module has compiled functions, or numbers that these contain."""
+"""Folders whose modules all have compiled functions, or numbers that these contain."""
 
 
 def _digest() -> str:

@@ -1,4 +1,4 @@
-"""On which line of a TOML text each key is."""
+"""Line numbers of the keys of a TOML text."""
 
 from __future__ import annotations
 

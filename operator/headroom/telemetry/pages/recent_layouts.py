@@ -85,7 +85,7 @@ class LayoutMemory:
     """Memory that readers of several profiles share."""
 
     pages: Recent[Any, Any] = field(default_factory=lambda: Recent(16_384, 1 << 22))
-    """By the texts before the values. A series takes about 300 bytes; Headroom's server has
+    """Layouts by the texts before the values. A series takes about 300 bytes; Headroom's server has
     200, and pods of one model share them."""
     seen: SeenBefore = field(default_factory=SeenBefore)
     going_on: Recent[Any, bool] = field(default_factory=lambda: Recent(8192))

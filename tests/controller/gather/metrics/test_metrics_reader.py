@@ -234,7 +234,7 @@ class Scraping:
         self._replicas = replicas
         self._asked = 0
         self.dead_s = math.inf
-        """When the pod stops answering."""
+        """Time when the pod stops answering."""
 
     async def pages(
         self, metrics: frozenset[str], namespace: str, pods: Sequence[str], window_s: float

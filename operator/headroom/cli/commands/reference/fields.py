@@ -22,7 +22,7 @@ class Field(NamedTuple):
     """Dotted from the top of the object; `[]` is each item, `{}` each value."""
     kind: str
     default: str
-    """As JSON; `required` if the field must be set."""
+    """Default as JSON; `required` if the field must be set."""
     meaning: str
 
 

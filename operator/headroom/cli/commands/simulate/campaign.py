@@ -36,7 +36,7 @@ _PIPE_COLUMNS = 170
 
 
 _RENDERERS: Mapping[str, Callable[[Sequence[Outcome]], str]] = {".json": written, ".html": page}
-"""By the ending of the file."""
+"""Renderers by the file's suffix."""
 
 
 def listed(ports: Ports) -> RenderableType:

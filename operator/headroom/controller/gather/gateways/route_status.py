@@ -22,11 +22,11 @@ class RouteStatus:
     totals: ServiceTotals | None = None
     """Counts of its requests by the gateways; None where they are not read."""
     trouble: str = ""
-    """Why its routing could not be written; empty where it could."""
+    """Reason why its routing could not be written; empty where it could."""
     refused: str = ""
-    """Why it has no port of the gateways; empty where it has one or needs none."""
+    """Reason why it has no port of the gateways; empty where it has one or needs none."""
     left_out: str = ""
-    """Why the gateways have no configuration of it; empty where they have one or need none."""
+    """Reason why the gateways have no configuration of it; empty if they have one or need none."""
 
     @property
     def can_activate(self) -> bool:

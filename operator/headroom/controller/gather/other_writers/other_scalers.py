@@ -14,7 +14,7 @@ from headroom.resources.names import SCALER_FIELD_MANAGER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherScalers:
-    """As read in one tick; names are empty where there is none."""
+    """Other autoscalers as read in one tick; names are empty where there is none."""
 
     owner: str = ""
     """The InferenceService that has priority over this one."""

@@ -15,9 +15,9 @@ class ModelDownload:
     """The download of one pod."""
 
     since_s: float | None = None
-    """When the last attempt began; None where none has, as while its image is pulled."""
+    """Time when the last attempt began; None where none has, as while its image is pulled."""
     until_s: float | None = None
-    """When it was done; None while it is not."""
+    """Time when it ended; None while it has not."""
     failed: bool = False
     """An attempt has failed, and none has succeeded since."""
 

@@ -43,14 +43,14 @@ class ObservedPod:
     arguments: tuple[str, ...] = ()
     """Commands and arguments of its containers."""
     running_s: float | None = None
-    """Since when all of its containers run; None while one does not."""
+    """Time since which all of its containers run; None while one does not."""
     on_host_network: bool = False
     in_replica_set: bool = False
     marked_by: MarkedBy = MarkedBy.NONE
     gated: bool = False
     """Whether it becomes ready only when the operator has warmed it."""
     waits_for: gate.GateReason | None = None
-    """Why the gate is closed, if nothing else is missing."""
+    """Reason why the gate is closed, if nothing else is missing."""
     fetch: ModelDownload | None = None
     """The download of its model; None where it has none."""
     held: bool = False

@@ -72,12 +72,12 @@ class SharedReads:
         self._upcoming = upcoming
         self._clusterwide = clusterwide
         self._listings: dict[str, _Listing] = {}
-        """By UID, until the service has read its part."""
+        """Listings by UID, until the service has read its part."""
         self._read_s: dict[str, float] = {}
-        """When a service was last read."""
+        """Time when a service was last read."""
         self._alone: set[str] = set()
         self._invalidated_s: dict[str, float] = {}
-        """When a watch last reported a change of a service's pods."""
+        """Time when a watch last reported a change of a service's pods."""
         self._crowded = CrowdedNames()
         self._running: set[asyncio.Task[None]] = set()
 

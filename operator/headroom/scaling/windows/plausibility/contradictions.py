@@ -47,8 +47,7 @@ class Contradictions:
 
     found: Mapping[str, Found] = field(default_factory=dict)
     fell: Mapping[str, float] = field(default_factory=dict)
-    """When the counters of a replica that has stayed ready since last fell, within `FORGOTTEN_S`.
-    """
+    """Time when the counters of a replica, ready since then, last fell, within `FORGOTTEN_S`."""
     even: frozenset[str] = frozenset()
     """Replicas that have had an even share of the requests, where connections stay with them."""
     understated: float = 1.0

@@ -26,7 +26,7 @@ from headroom.scaling.values.replica_defect import LeftOut
 BATCHES, ITERATION_S = 3.0, 2.0
 """This many full batches a page may stay the same, as executions vary, or so long an iteration."""
 NAMED_S = 10.0
-"""Until then it may be an execution that takes long."""
+"""Time after which an unchanged page is named; until then, an execution may take long."""
 REAL_S = 600.0
 """A gauge may be wrong; a page that stays the same for so long is taken as it is."""
 FEWEST_ARRIVALS = 3.0
@@ -42,7 +42,7 @@ same for longer than the second is not written now and then: what writes it hang
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedPages:
-    """Since when the page of a replica has been the same, and for how long pages usually are."""
+    """Time since which a replica's page has been the same, and for how long pages usually are."""
 
     since_s: Mapping[str, float] = field(default_factory=dict)
     proved: tuple[tuple[float, float], ...] = ()

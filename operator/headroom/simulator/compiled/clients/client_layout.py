@@ -77,4 +77,4 @@ class Amount(IntEnum):
     LATENCY_S = 6
     """Sum of the times from wanted to ended: the W of Little's law, times their number."""
     TOUCHED_S = 7
-    """Until when the integral is summed."""
+    """Time until which the integral is summed."""
