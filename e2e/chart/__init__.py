@@ -1,1 +1,1 @@
-"""Tools for the Helm chart: files copied from deploy/base, the values table, running Helm."""
+"""Tools for the Helm chart: files copied from deploy/base, descriptions of values, running Helm."""

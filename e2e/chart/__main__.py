@@ -1,4 +1,4 @@
-"""`python -m chart`: write the files copied from deploy/base, and the values table."""
+"""`python -m chart`: write the copies of deploy/base, and the descriptions of the values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chart.shared import contents
 
 
 def write() -> None:
-    """Write what the chart shares with deploy/base, and its table of values."""
+    """Write what the chart shares with deploy/base, and the descriptions of its values."""
     for path, text in contents().items():
         path.write_text(text)
 

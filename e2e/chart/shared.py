@@ -7,8 +7,8 @@ from pathlib import Path
 
 import yaml
 
-from chart import values_table
-from chart.paths import BASE, CHART, COMPONENT, README
+from chart import values_comments, values_table
+from chart.paths import BASE, CHART, COMPONENT, README, VALUES
 
 COPIES = ("crd.yaml", "rbac.yaml", "admission-policy.yaml")
 """Copies of deploy/base, because Helm reads no file outside the folder of the chart."""
@@ -22,6 +22,10 @@ def contents() -> dict[Path, str]:
     gateway = "---\n".join((COMPONENT / name).read_text() for name in GATEWAY)
     copied[CHART / "files" / "gateway.yaml"] = gateway
     schema = json.loads((CHART / "values.schema.json").read_text())
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    text = values_table.table(values_table.values(schema, defaults))
-    return {**copied, README: values_table.put_in(README.read_text(), text)}
+    values = VALUES.read_text()
+    text = values_table.table(values_table.values(schema, yaml.safe_load(values)))
+    return {
+        **copied,
+        README: values_table.put_in(README.read_text(), text),
+        VALUES: values_comments.commented(values, schema),
+    }

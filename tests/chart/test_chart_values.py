@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chart import shared, values_table
+from chart import shared, values_comments, values_table
 from chart.paths import BASE, CHART, ROOT
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -71,6 +71,26 @@ def test_schema_and_defaults_have_the_same_values() -> None:
 @pytest.mark.parametrize("path", shared.contents(), ids=lambda path: path.name)
 def test_generated_chart_files_are_up_to_date(path: Path) -> None:
     assert path.read_text() == shared.contents()[path], "run `make chart`"
+
+
+def test_each_value_has_its_description_as_comment() -> None:
+    schema = {
+        "properties": {
+            "image": {
+                "description": "Image of the pod.",
+                "properties": {"tag": {"description": "Tag."}},
+            },
+            "labels": {"description": "Labels."},
+            "limits": {"description": "Limits.", "properties": {"cpu": {"description": "CPU."}}},
+        }
+    }
+    text = "# Head.\n\nimage:\n  # Old.\n  tag: x\n\nlabels: {a: b}\nlimits: {cpu: 1}\n"
+    written = values_comments.commented(text, schema)
+    assert written == (
+        "# Head.\n\n# Image of the pod.\nimage:\n  # Tag.\n  tag: x\n\n"
+        "# Labels.\nlabels: {a: b}\nlimits: {cpu: 1}\n"
+    )
+    assert values_comments.commented(written, schema) == written
 
 
 def test_values_table_renders_rows() -> None:
