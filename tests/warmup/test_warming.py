@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from headroom.errors import Conflict, Forbidden, Unavailable
 from support.controller_world import REPLICA_RPS, World, play
 from support.pods_world import WARMUP_S
-
-GATE = "headroom.dev/warm"
-REQUEST = {"path": "/inference", "body": '{"x": [1]}'}
-SERVER = {"image": "registry.example/other:1", "profile": "custom", "maxBatchSize": 4}
-METRICS = {
-    "readyPath": "/ready",
-    "inFlight": {"name": "headroom_requests_running"},
-    "answered": {"name": "headroom_requests_received_total"},
-    "batches": {"name": "headroom_execution_duration_seconds_count"},
-    "batchTime": {"name": "headroom_execution_duration_seconds_sum"},
-}
-RUNTIME = SERVER | {"metrics": METRICS}
-COURSE_S = 3 * 2.0 + 4 * 0.1
-"""Three cold answers, then four quick ones."""
-
-
-def create(world: World, **changes: Any) -> None:
-    warmup = {"request": REQUEST, "requests": 4, "maxLatency": "250ms", "timeout": "60s"}
-    warmup |= changes.pop("warmup", {})
-    world.create(**{"runtime": RUNTIME, "warmup": warmup, **changes})
-
-
-def create_target(world: World, *, gated: bool, **changes: Any) -> None:
-    """Apply a user's own workload, with the gate in its template or without."""
-    gates = {"readinessGates": [{"conditionType": GATE}]} if gated else {}
-    workload = world.create_workload("own", **changes.pop("workload", {}))
-    world.cluster.update(workload, lambda one: one["spec"]["template"]["spec"].update(gates))
-    runtime = {key: value for key, value in RUNTIME.items() if key != "image"}
-    create(world, target="own", **changes)
-    service = world.cluster.find("InferenceService", "resnet")
-    assert service is not None
-    world.cluster.update(service, lambda one: one["spec"].update(runtime=runtime))
-
-
-def said(world: World, name: str = "resnet") -> list[tuple[str, str]]:
-    """Status and reason of each pod's gate."""
-    conditions = [one["status"].get("conditions", ()) for one in world.pods.of(name)]
-    found = [{one["type"]: one for one in each}.get(GATE, {}) for each in conditions]
-    return [(one.get("status", ""), one.get("reason", "")) for one in found]
-
-
-def writes(world: World) -> int:
-    return world.cluster.writes().count(("apply_status", "Pod"))
+from support.warmup_world import (
+    COURSE_S,
+    GATE,
+    REQUEST,
+    RUNTIME,
+    create,
+    create_target,
+    said,
+    warmup_of,
+    writes,
+)
 
 
 def test_new_pod_is_ready_once_it_answers_fast() -> None:
@@ -80,7 +45,7 @@ def test_warmup_time_is_part_of_the_cold_start() -> None:
     async def scenario(world: World) -> None:
         create(world)
         await world.run_for(30.0)
-        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 2})
+        world.edit(runtime=RUNTIME, warmup=warmup_of(world), scaling={"minReplicas": 2})
         await world.run_for(120.0)
         cold_start_s = float(world.status()["coldStart"]["p90"].removesuffix("s"))
         assert WARMUP_S + COURSE_S <= cold_start_s <= WARMUP_S + COURSE_S + 3.0
@@ -138,7 +103,7 @@ def test_pod_of_an_earlier_template_keeps_its_gate_and_port() -> None:
     async def scenario(world: World) -> None:
         create(world, runtime=runtime)
         await world.run_for(30.0)
-        warmup = _spec_of(world)
+        warmup = warmup_of(world)
         sent = len(world.servers.urls), writes(world)
         world.edit(runtime=runtime | {"port": 9000}, warmup=warmup)
         await world.run_for(30.0)
@@ -213,7 +178,7 @@ def test_restarted_operator_finishes_the_warmup() -> None:
         create(world)
         await world.run_for(30.0)
         asked = len(world.servers.urls)
-        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 2})
+        world.edit(runtime=RUNTIME, warmup=warmup_of(world), scaling={"minReplicas": 2})
         await world.run_for(WARMUP_S + 4.0)
         assert said(world)[1][0] != "True"
         await world.restart_operator()
@@ -239,71 +204,6 @@ def test_warm_pods_stay_ready_without_operator() -> None:
             world.pods.follow()
         assert len(world.pods.ready("resnet")) == 1
         assert said(world) == [("True", "Warm"), ("", "")]
-
-    play(scenario)
-
-
-@pytest.mark.parametrize(
-    ("refusal", "reason", "remedy"),
-    [
-        ((400, "no such\ninput"), "RequestRefused", "(no such input): correct warmup.request"),
-        ((503, ""), "RequestFailed", "answered 503: see the pod's log"),
-        ((302, ""), "RequestFailed", "answered 302"),
-    ],
-)
-def test_failing_warmup_request_names_the_remedy(
-    refusal: tuple[int, str], reason: str, remedy: str
-) -> None:
-    async def scenario(world: World) -> None:
-        world.servers.refusal = refusal
-        create(world)
-        await world.run_for(WARMUP_S + 20.0)
-        assert said(world) == [("False", reason)]
-        assert remedy in world.message("Ready")
-        await world.run_for(60.0)
-        assert said(world) == [("False", "TimedOut")]
-        assert world.condition("Ready") == ("False", "ReplicasBroken")
-        assert remedy in world.message("CapacityAvailable")
-        assert any(remedy in one["note"] for one in world.cluster.events("ReplicasBroken"))
-        world.servers.refusal = None
-        corrected = REQUEST | {"path": "/predict"}
-        world.edit(runtime=RUNTIME, warmup=_spec_of(world) | {"request": corrected})
-        await world.run_for(15.0)
-        assert said(world) == [("True", "Warm")]
-
-    play(scenario)
-
-
-def test_unexpected_error_counts_as_failure_and_the_timeout_passes() -> None:
-    async def scenario(world: World) -> None:
-        world.servers.error = OverflowError("cannot convert float infinity to integer")
-        create(world)
-        await world.run_for(WARMUP_S + 20.0)
-        assert said(world) == [("False", "RequestFailed")]
-        assert "OverflowError: see the operator's log" in world.message("Ready")
-        await world.run_for(60.0)
-        assert said(world) == [("False", "TimedOut")]
-        world.servers.error = None
-        await world.run_for(200.0)  # cold answers after the timeout are 30 s apart
-        assert said(world) == [("True", "Warm")]
-
-    play(scenario)
-
-
-def test_silent_or_slow_server_is_named() -> None:
-    async def scenario(world: World) -> None:
-        world.servers.warm_s = 0.4
-        create(world)
-        await world.run_for(WARMUP_S + 15.0)
-        assert said(world) == [("False", "TooSlow")]
-        assert "the last in 400 ms (warmup.maxLatency 250 ms)" in world.message("Ready")
-        world.servers.silent = True
-        await world.run_for(90.0)
-        assert said(world) == [("False", "TimedOut")]
-        assert writes(world) < 20
-        world.servers.silent, world.servers.warm_s = False, 0.1
-        await world.run_for(75.0)
-        assert said(world) == [("True", "Warm")]
 
     play(scenario)
 
@@ -371,49 +271,6 @@ def test_foreign_pods_get_no_request() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize("error", [Conflict("modified"), Forbidden("pods/status is forbidden")])
-def test_rejected_gate_write_is_repeated_without_requests(
-    error: Conflict | Forbidden,
-) -> None:
-    async def scenario(world: World) -> None:
-        create(world)
-        world.cluster.fail("apply_status", "Pod", error, times=3)
-        await world.run_for(60.0)
-        assert said(world) == [("True", "Warm")]
-        (bodies,) = world.servers.asked.values()
-        assert len(bodies) == 7
-
-    play(scenario)
-
-
-def test_gate_write_waits_as_long_as_the_api_server_requests() -> None:
-    async def scenario(world: World) -> None:
-        create(world)
-        world.cluster.fail(
-            "apply_status", "Pod", Unavailable("too many requests", retry_after_s=50.0), times=1
-        )
-        await world.run_for(WARMUP_S + COURSE_S + 35.0)
-        assert said(world) == [("", "")]
-        await world.run_for(30.0)
-        assert said(world) == [("True", "Warm")]
-
-    play(scenario)
-
-
-def test_pod_deleted_during_warmup_leaves_no_task() -> None:
-    async def scenario(world: World) -> None:
-        create(world, scaling={"minReplicas": 3})
-        await world.run_for(WARMUP_S + 3.0)
-        world.edit(runtime=RUNTIME, warmup=_spec_of(world), scaling={"minReplicas": 1})
-        world.cluster.delete("InferenceService", "resnet")
-        await world.run_for(5.0)
-        sent = len(world.servers.urls)
-        await world.run_for(30.0)
-        assert len(world.servers.urls) == sent
-
-    play(scenario)
-
-
 def test_warmup_requests_are_no_load() -> None:
     async def scenario(world: World) -> None:
         create(world, warmup={"requests": 200})
@@ -421,7 +278,7 @@ def test_warmup_requests_are_no_load() -> None:
         assert len(world.pods.ready("resnet")) == 1
         world.edit(
             runtime=RUNTIME,
-            warmup=_spec_of(world) | {"requests": 300},
+            warmup=warmup_of(world) | {"requests": 300},
             scaling={"minReplicas": 2},
         )
         for _ in range(60):
@@ -443,10 +300,3 @@ def test_added_replicas_are_warm_when_ready() -> None:
         assert set(said(world)) == {("True", "Warm")}
 
     play(scenario)
-
-
-def _spec_of(world: World) -> dict[str, Any]:
-    service = world.cluster.find("InferenceService", "resnet")
-    assert service is not None
-    warmup: dict[str, Any] = service["spec"]["warmup"]
-    return warmup
