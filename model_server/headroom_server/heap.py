@@ -33,7 +33,7 @@ def return_large_blocks(engine: str) -> bool:
 
 
 async def trim_after_peaks(receiving: SharedBound, engine: str) -> None:
-    """Give back what requests have freed, until cancelled."""
+    """Give freed memory back to the system, until cancelled."""
     trim = _of_the_library("malloc_trim")
     while trim is not None and engine != KEEPS:
         await asyncio.sleep(EVERY_S)

@@ -1,4 +1,4 @@
-"""Frees what a failed request held with its response, not at the next garbage collection.
+"""Frees the memory of a failed request with its response, not at the next garbage collection.
 
 An error names the frames that it passed, whose variables hold the body and often the error itself:
 a cycle. The collector counts objects and not their bytes; forty refused bodies of 8 MiB waited for

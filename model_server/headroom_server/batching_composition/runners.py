@@ -60,7 +60,7 @@ def build_runner(
 def features_of(
     settings: Settings, source: ModelSource, engine: Engine, second_level: GuardedStore | None
 ) -> FeatureSource | None:
-    """Return what computes and keeps the features of a model's requests; None if nothing does."""
+    """Return the cache of features of a model's requests; None if it has none."""
     cache = input_cache_of(settings, source, second_level)
     if cache is None:
         return None

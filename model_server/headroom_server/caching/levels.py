@@ -61,7 +61,7 @@ class Levels(Generic[V]):
         )
 
     def remembered(self, key: bytes) -> V | None:
-        """Return what the memory has."""
+        """Return the value in memory."""
         return self._memory.get(key, self._clock())
 
     async def stored(
@@ -71,7 +71,7 @@ class Levels(Generic[V]):
         tenant: str,
         wait: Wait = wait_forever,
     ) -> V | None:
-        """Return what the second level has, and remember it for the tenant that asked.
+        """Return the value of the second level, and keep it in memory for the tenant that asked.
 
         `wait` may end the look-up early.
         """

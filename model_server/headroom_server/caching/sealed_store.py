@@ -1,4 +1,4 @@
-"""A store that holds sealed values: what was written without the secret is no answer."""
+"""A store of sealed values: a value that was written without the secret is ignored."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Lookahead(Generic[T]):
         threading.Thread(target=self._run, name="lookahead", daemon=True).start()
 
     def open(self) -> None:
-        """Start staging what waits and what is queued from now on: the device computes."""
+        """Start staging waiting requests, and those queued from now on: the device computes."""
         with self._lock:
             self._open = True
         self.wake()
@@ -61,7 +61,7 @@ class Lookahead(Generic[T]):
         self._wakeups.put(True)
 
     def close(self) -> StagedAhead:
-        """Return what was staged, waiting for staging in progress: the device is free."""
+        """Return the staged batch, after staging in progress: the device is free."""
         with self._lock:
             self._open = False
             ahead, self._ahead = self._ahead, StagedAhead()

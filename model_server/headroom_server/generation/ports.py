@@ -26,7 +26,7 @@ class Executor(Protocol):
     """Name of the hardware for people: `emulated`, `cpu`, or the GPU's name."""
 
     def load(self) -> GenerationLimits:
-        """Load weights, reserve the memory of keys and values, return what fits.
+        """Load weights, reserve the memory of keys and values, return its capacity.
 
         Raises:
             LoadError: it can never work as configured.
@@ -44,10 +44,10 @@ class Executor(Protocol):
         """Propose up to `count` next tokens per sequence; none without a draft model."""
 
     def forget(self, key: int) -> None:
-        """Drop what is kept for a request (random state, counts of tokens)."""
+        """Discard the state of a request (random numbers, counts of tokens)."""
 
     def unload(self) -> None:
-        """Release what `load` took."""
+        """Release the weights and the memory of `load`."""
 
 
 Receive = Callable[[Delivery], None]
@@ -127,7 +127,7 @@ class EngineListener(Protocol):
 
 
 class ManagedEngine(GenerationEngine, Protocol):
-    """An engine with its life: what the server starts, watches and stops."""
+    """An engine that the server starts, watches and stops."""
 
     name: str
     """The kind of engine, for metrics and reports."""

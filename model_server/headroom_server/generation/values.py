@@ -1,4 +1,4 @@
-"""The vocabulary of generation: requests, sampling, iterations, what is delivered. Pure.
+"""The values of generation: requests, sampling, iterations, deliveries. Pure.
 
 Times are seconds of one monotonic clock; positions and lengths count tokens.
 """

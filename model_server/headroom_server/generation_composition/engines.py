@@ -79,7 +79,7 @@ def build_engine(settings: Settings) -> ManagedEngine:
 
 
 def build_executor(settings: Settings) -> Executor:
-    """Return what computes iterations. Only the path of Headroom's torch engine imports torch.
+    """Return the executor of iterations. Only the path of Headroom's torch engine imports torch.
 
     Raises:
         LoadError: the folder is no model.

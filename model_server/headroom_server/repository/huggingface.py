@@ -1,4 +1,4 @@
-"""Folders as Hugging Face publishes language models: what is served by generating."""
+"""Folders of language models as Hugging Face publishes them."""
 
 from __future__ import annotations
 

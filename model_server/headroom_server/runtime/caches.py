@@ -84,7 +84,7 @@ def input_cache_of(
     source: ModelSource,
     second_level: GuardedStore | None,
 ) -> Cache | None:
-    """Return the cache of what one model's class computes from inputs; None if it keeps nothing."""
+    """Return the cache of the features of one model's class; None if it has none."""
     if settings.feature_cache_bytes == 0 or not has_class(settings, source):
         return None
     options = _feature_levels(settings, second_level)

@@ -34,7 +34,7 @@ class ModelChanges:
         self._on_served = on_served
 
     def all(self) -> Iterator[ServedModel]:
-        """Return what is arriving or leaving."""
+        """Return the models that are being loaded or unloaded."""
         yield from (*self.arriving, *self.leaving)
 
     async def load(self, versions: Sequence[ModelVersion]) -> None:

@@ -16,7 +16,7 @@ STARTUP_SLACK_S = 1.0
 
 
 class ModelLife:
-    """Base of what runs a model; used on the event loop's thread."""
+    """Base of the runners of a model; used on the event loop's thread."""
 
     def __init__(self, model: str, clock: Callable[[], float]) -> None:
         self.model = model

@@ -67,7 +67,7 @@ class ModelStore:
         return [self._version(one) for one in self._described(self._scan(), named or [name])]
 
     def known(self) -> dict[tuple[str, str], str]:
-        """Return name and version of everything in the repository, and what is wrong.
+        """Return name, version and problem of everything in the repository.
 
         Raises:
             LoadError: there is no repository.

@@ -51,7 +51,7 @@ class Prices(NamedTuple):
         return self.batch_s(self.max_batch_size, length)
 
     def share_s(self, entry: QueueEntry[T], waiting_items: Callable[[int], int]) -> float:
-        """Return what an entry costs in a batch of its own length with those that wait."""
+        """Return the cost of an entry in a batch of its own length with those that wait."""
         own = min(waiting_items(entry.length), self.max_batch_size)
         return self.batch_s(own, entry.length) * entry.items / own
 

@@ -61,7 +61,7 @@ class Batcher(Generic[T]):
         return self._queues.oldest_s()
 
     def weigh(self, cost: CostModel) -> None:
-        """Charge tenants for items by what these cost in full batches of their length."""
+        """Charge tenants for items by their cost in full batches of their length."""
         per_batch_s = {length: cost.batch_s(self.max_batch_size, length) for length in cost.fits}
         least_s = min(per_batch_s.values())
         self._work_s = least_s / self.max_batch_size
@@ -120,7 +120,7 @@ class Batcher(Generic[T]):
         return WorkAhead(batches + full, seconds + full * self.prices.full_s(newcomer.length))
 
     def peek(self, now_s: float) -> SealedBatch[T]:
-        """Return about what `seal` would give now, without removing it."""
+        """Estimate the batch that `seal` would return now, without removing it."""
         choice = self._choose(now_s, longer=True)
         return SealedBatch(tuple(choice.batch), (), choice.length)
 

@@ -44,7 +44,7 @@ def in_time(batch: Sequence[QueueEntry[T]], length: int, now_s: float, prices: P
 def fitting(
     batch: Sequence[QueueEntry[T]], now_s: float, prices: Prices, *, alone: bool
 ) -> Fitting:
-    """Return what to send of a late batch whose first entry alone would be in time.
+    """Return the entries to execute of a late batch whose first one alone would be in time.
 
     `alone`: no other request waits.
     """

@@ -37,16 +37,16 @@ class EvictionOrder(Generic[K]):
         return len(self._entries)
 
     def held(self, tenant: Hashable) -> int:
-        """Return what a tenant holds."""
+        """Return the size of a tenant's entries."""
         return self._held.get(tenant, 0)
 
     def take(self, tenant: Hashable, amount: int) -> None:
-        """Count what a tenant takes of the capacity."""
+        """Add to the size of a tenant's entries."""
         self._held[tenant] = self._held.get(tenant, 0) + amount
         self._filled += amount
 
     def give_back(self, tenant: Hashable, amount: int) -> None:
-        """Count what a tenant holds no more."""
+        """Subtract from the size of a tenant's entries."""
         left = self._held[tenant] - amount
         if left:
             self._held[tenant] = left

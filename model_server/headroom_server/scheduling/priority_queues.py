@@ -142,7 +142,7 @@ class PriorityQueues(Generic[T]):
         return self._received.of(newcomer.tenant) + waiting < self._next_received(priority)
 
     def _next_received(self, priority: int) -> float:
-        """Return what the tenant received whose entry is the first of a priority."""
+        """Return the service that the tenant of a priority's first entry has received."""
         return self._received.of(self._queues[priority].order[0].entry.tenant)
 
     def _weight(self, length: int) -> float:

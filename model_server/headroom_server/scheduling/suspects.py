@@ -39,7 +39,7 @@ class Suspects:
         self._items = 1
 
     def apart(self, now_s: float) -> Apart:
-        """Return who is kept apart now."""
+        """Return the tenants that are kept apart now."""
         until_s = self._until_s
         while until_s and next(iter(until_s.values())) <= now_s:
             del until_s[next(iter(until_s))]

@@ -79,7 +79,7 @@ def amdahl(sped_up_share: float, factor: float) -> float:
 
 
 def budget(stages: Sequence[Stage], target_s: float, percentile: float = 0.95) -> Budget:
-    """Divide the target among the stages in proportion to what they take.
+    """Divide the target among the stages in proportion to their latencies.
 
     The sum of percentiles overstates the total unless stages are slow together, so the budget is on
     the safe side. Misses add up at most (Boole): each stage gets an equal part of 1 - percentile.

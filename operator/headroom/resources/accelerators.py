@@ -46,7 +46,7 @@ _MAX_EXPONENT = 18
 
 
 def per_replica(service: InferenceService, template: Mapping[str, Any] | None) -> Accelerators:
-    """Count those of one replica.
+    """Count the accelerators of one replica.
 
     For a target whose kind has its pod template elsewhere, the claim counts: there is nothing
     else to read.
@@ -58,7 +58,7 @@ def per_replica(service: InferenceService, template: Mapping[str, Any] | None) -
 
 
 def of_workload(workload: Mapping[str, Any]) -> Accelerators | None:
-    """Count those of one replica of a workload; None where its kind has no pod template."""
+    """Count the accelerators of a workload's replica; None where its kind has no pod template."""
     template = template_of(workload)
     return None if template is None else of_template(template)
 
@@ -70,7 +70,7 @@ def template_of(workload: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def of_template(template: Mapping[str, Any]) -> Accelerators:
-    """Count those of a pod as the scheduler does.
+    """Count the accelerators of a pod as the scheduler does.
 
     Containers run together, with the sidecars; an init container runs before them, with the
     sidecars that were started before it. Worked: containers 2 and 1, a sidecar 1, an init
@@ -92,7 +92,7 @@ def of_template(template: Mapping[str, Any]) -> Accelerators:
 
 
 def of_stored(spec: Mapping[str, Any]) -> Accelerators:
-    """Count those of a stored spec before its first tick; raises nothing, whatever is stored.
+    """Count the accelerators of a stored spec before its first tick; never raises.
 
     A targetRef's are what it claims, until its workload has been read.
     """
@@ -110,7 +110,7 @@ def of_stored(spec: Mapping[str, Any]) -> Accelerators:
 
 
 def counted(held: Accelerators, not_counted: tuple[str, ...] = NOT_COUNTED) -> int:
-    """Sum what counts as an accelerator; a pattern may end with `*`."""
+    """Sum the resources that count as accelerators; a pattern may end with `*`."""
     return sum(
         count
         for resource, count in held.items()
@@ -134,7 +134,7 @@ def difference(service: InferenceService, held: Accelerators) -> str:
 
 
 def devices(quantity: object) -> int:
-    """Read a quantity of Kubernetes as whole devices; 0 for what no API server accepts."""
+    """Read a quantity of Kubernetes as whole devices; 0 for one that no API server accepts."""
     if type(quantity) is str and len(quantity) < 7 and quantity.isascii() and quantity.isdigit():
         return min(MOST, int(quantity))
     text = "" if isinstance(quantity, bool) else str(quantity)[:64].strip()

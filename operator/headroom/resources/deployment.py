@@ -61,7 +61,7 @@ def _allowance_s(service: InferenceService) -> int:
 
 
 def _rolling_update(service: InferenceService, template: dict[str, Any]) -> dict[str, Any]:
-    """Return what the spec says, or the default from which the operator may change to in place."""
+    """Return the spec's strategy, or the default, to which the operator may change in place."""
     holds = bool(accelerators.of_template(template))
     surge, unavailable = service.spec.rollout.bounds(in_place=holds)
     return {"maxSurge": surge, "maxUnavailable": unavailable}

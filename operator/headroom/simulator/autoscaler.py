@@ -76,7 +76,7 @@ class Autoscaler(Protocol):
         ...
 
     def evaluate(self, view: View) -> ScaleRequest:
-        """Return what it wants now."""
+        """Return the replicas that it requests now."""
         ...
 
 

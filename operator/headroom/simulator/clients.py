@@ -1,4 +1,4 @@
-"""The clients as values: what they send, how long they wait, and what they send again."""
+"""The clients as values: their requests, patience and retries."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Metrics:
 
 
 class Span(NamedTuple):
-    """The time between two samples, and by how much PromQL extends an increase beyond them.
+    """The time between two samples, and PromQL's extrapolation of an increase beyond them.
 
     To the window's edge where that is nearer than 1.1 intervals, else by half an interval
     (prometheus/promql/functions.go, extrapolatedRate). A new pod therefore weighs little.

@@ -85,7 +85,7 @@ _REJECTED = (Column.REFUSED, Column.EXPIRED, Column.CANCELLED)
 
 
 def rejected_in_front(fleet: Fleet, now_s: float) -> GatewayRejections | None:
-    """Return what the queue in front of the replicas has rejected; None without one.
+    """Return the requests that the queue in front of the replicas has rejected; None without one.
 
     It counts them, as Headroom's gateway does: no replica ever sees these requests.
     """

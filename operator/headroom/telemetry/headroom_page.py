@@ -10,7 +10,7 @@ METRICS_PATH = HEADROOM.metrics_path
 
 
 def read_sample(page: str, *, pod: str, model: str, time_s: float) -> PodSample:
-    """Read what one pod (its UID) exposed at `time_s` about the model.
+    """Read the page of one pod (its UID) at `time_s` about the model.
 
     Raises MalformedExposition, MissingMetric or InvalidMetric.
     """

@@ -1,4 +1,4 @@
-r"""The lines of a recording: what a running operator observed, tick by tick. Pure.
+r"""The lines of a recording: a running operator's observations, tick by tick. Pure.
 
 JSON lines, so that a file can be appended to and a truncated one can still be read:
 

@@ -1,4 +1,4 @@
-"""Failed iterations: what clients may read of them, and when the engine itself is suspected."""
+"""Failed iterations: their messages to clients, and when the engine itself is suspected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUSPICION_S = 30.0
 
 
 def message_of(error: Exception, iteration: Iteration) -> str:
-    """Log why an iteration failed, and return what a client may read of it."""
+    """Log why an iteration failed, and return the message for clients."""
     if isinstance(error, OutOfMemoryError):
         return "the device has no memory for this request"
     if isinstance(error, FloatingPointError):
@@ -71,7 +71,7 @@ class Failures:
         return self._in_a_row >= FAILURES_IN_A_ROW
 
     def probe(self, limits: GenerationLimits, listener: EngineListener) -> None:
-        """Execute what succeeded in warm-up until it succeeds again.
+        """Execute the request of the warm-up until it succeeds again.
 
         Raises:
             DeviceLostError: it does not for 30 s.

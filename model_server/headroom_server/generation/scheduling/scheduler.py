@@ -1,4 +1,4 @@
-"""The scheduler of generation: what each iteration computes, and who gets what of it. Pure.
+"""The scheduler of generation: the work of each iteration, and each tenant's share of it. Pure.
 
 It gets every event with its time and has no clock, thread or random numbers of its own; the loop
 of the engine and simulations drive it alike. It is not safe for threads: one thread calls it, or
@@ -94,7 +94,7 @@ class Scheduler:
         return self._intake.expires_s
 
     def drain(self) -> None:
-        """Accept nothing more; what was accepted continues."""
+        """Refuse new requests; accepted ones continue."""
         self._admission.draining = True
 
     def close(
@@ -110,7 +110,7 @@ class Scheduler:
         return ended
 
     def wanted_drafts(self) -> Drafts | None:
-        """Return what the draft model is to propose before the next iteration; None: nothing.
+        """Return the proposals that the next iteration needs of the draft model; None: none.
 
         The caller gives `Executor.draft(drafts.sequences, drafts.most)` to `take_drafts`.
         """
@@ -125,7 +125,7 @@ class Scheduler:
             sequence.proposed = tuple(tokens[: drafts.most])
 
     def next_iteration(self, now_s: float) -> Iteration | None:
-        """Return what to compute now; None if nothing can be computed before another event."""
+        """Return the next iteration; None if nothing can be computed before another event."""
         state, executing = self._state, self._executing
         half = executing.next_half()
         if half is not None:
@@ -140,7 +140,7 @@ class Scheduler:
     def complete(
         self, iteration: Iteration, result: IterationResult, began_s: float, ended_s: float
     ) -> Sequence[Delivery]:
-        """Record a computed iteration and return what it produced.
+        """Record a computed iteration and return its tokens.
 
         Raises:
             ValueError: it is not the iteration returned last.

@@ -1,4 +1,4 @@
-"""The memory of compiled constraints: what is kept, what is in use, and whose it is.
+"""The memory of compiled constraints: kept and used ones, by tenant.
 
 Not safe for threads. A tenant may hold as much as is free, the tenants of a client's address three
 times that together: whatever one has running, another finds room. An address cannot be chosen; a
@@ -29,7 +29,7 @@ Name = tuple[str, str]
 
 
 class CompiledConstraint:
-    """A compiled constraint, the memory that it takes, and who had it compiled."""
+    """A compiled constraint, its memory, and its owner."""
 
     __slots__ = ("__weakref__", "cost_bytes", "exhausted", "matcher", "owner")
 
@@ -88,7 +88,7 @@ class ConstraintMemory:
         self._compiling[owner] += cost_bytes
 
     def release(self, owner: Owner, cost_bytes: int) -> None:
-        """Return what was reserved."""
+        """Give the reserved memory back."""
         self._compiling[owner] -= cost_bytes
         if not self._compiling[owner]:
             del self._compiling[owner]

@@ -43,7 +43,7 @@ class _Lane:
 
 
 class _QuickTrial:
-    """Remembers what was too complex: many requests may have the same constraint."""
+    """Remembers constraints that were too complex: many requests may have the same one."""
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial

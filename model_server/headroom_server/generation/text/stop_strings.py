@@ -30,7 +30,7 @@ class StopStrings:
         """Number of characters at the end of the text that begin each stop string."""
 
     def push(self, text: str) -> Released:
-        """Return what can no longer be part of a stop string; after a stop, nothing follows."""
+        """Return the text that cannot become part of a stop string; after a stop, none follows."""
         if not self._stops:
             return Released(text)
         text = self._held + text
@@ -44,7 +44,7 @@ class StopStrings:
         return Released(text[: len(text) - held])
 
     def flush(self) -> str:
-        """Return what was held back at the end of the answer."""
+        """Return the text that was held back at the end of the answer."""
         held, self._held = self._held, ""
         return held
 

@@ -35,7 +35,7 @@ _SPACES = "".join(one for one in map(chr, range(0x3001)) if one.isspace())
 
 
 def unchanged(*_: object, **__: object) -> int:
-    """Return the size of what is as large as the value, but for a small factor."""
+    """Return the size of a result that is as large as the value, but for a small factor."""
     return 0
 
 
@@ -177,7 +177,7 @@ COMPARING: Sequence[str] = (
 
 
 def size_of_call(owner: Any, name: str, args: Sequence[Any], options: Mapping[str, Any]) -> int:
-    """Return the size of what a method of a value makes; raise TemplateError if it is not known."""
+    """Return the size of a method's result; raise TemplateError if it is not known."""
     size = METHODS.get(name)
     if size is None or isinstance(owner, bytes):
         raise TemplateError(f"the method {name} of {type(owner).__name__} is not available")
@@ -188,7 +188,7 @@ def size_of_call(owner: Any, name: str, args: Sequence[Any], options: Mapping[st
 
 
 def compared_size(*values: object) -> int:
-    """Return the size of a test's result; raise TemplateError if what is compared is too large."""
+    """Return the size of a test's result; raise TemplateError if an operand is too large."""
     for one in values:
         if isinstance(one, CONTAINERS):
             deep_size(one)

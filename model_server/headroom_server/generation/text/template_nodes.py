@@ -28,7 +28,7 @@ class Bounded(NodeTransformer):
         return self.generic_visit(_called("joined", *node.nodes))
 
     def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
-        """Count what a slice copies: it bypasses `getitem`."""
+        """Count the items that a slice copies: it bypasses `getitem`."""
         self.generic_visit(node)
         return _called("made", node) if isinstance(node.arg, nodes.Slice) else node
 

@@ -80,11 +80,11 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         return "".join(kept)
 
     def joined(self, *values: object) -> str:
-        """Return what the operator `~` makes of values."""
+        """Return the text that the operator `~` makes of values."""
         return self.concat(str(shown(value)) for value in values)
 
     def made(self, value: Any) -> Any:
-        """Return what was made, once it is counted."""
+        """Return a result, once its size is counted."""
         if isinstance(value, str):
             self._charge(len(value))
         elif isinstance(value, CONTAINERS):
@@ -148,7 +148,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         return formatted
 
     def _bounded(self, function: Callable[..., Any], size: Size) -> Callable[..., Any]:
-        """Return a filter or test that looks at the clock and at the size of what it makes.
+        """Return a filter or test that checks the clock and the size of its result.
 
         Jinja computes none that takes the context before a template is rendered.
         """

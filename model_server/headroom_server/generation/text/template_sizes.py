@@ -1,4 +1,4 @@
-"""Sizes of a chat template's values, and of what a format makes of them. Pure.
+"""Sizes of a chat template's values, and of texts formatted from them. Pure.
 
 Sizes are in characters; an item of a container counts as 16, which is its memory and the time that
 a filter takes for it.
@@ -75,7 +75,7 @@ def flat_size(value: object) -> int:
 
 
 def percent_size(form: str, given: object) -> int:
-    """Return the size of what `form % given` makes, at most."""
+    """Return an upper bound of the size of `form % given`."""
     values: Iterable[object]
     if isinstance(given, Mapping):
         values = given.values()

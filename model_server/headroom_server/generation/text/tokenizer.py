@@ -20,7 +20,7 @@ class Detokenizer(Protocol):
         """Return the text that these tokens complete; "" while a character is incomplete."""
 
     def flush(self) -> str:
-        """Return what is left at the end: U+FFFD for incomplete characters."""
+        """Return the rest at the end: U+FFFD for incomplete characters."""
 
 
 class Tokenizer(Protocol):

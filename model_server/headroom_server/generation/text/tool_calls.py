@@ -68,7 +68,7 @@ class TaggedCalls:
         return len(self._held) + self._call_text.tell()
 
     def push(self, text: str) -> Parsed:
-        """Return what this text completes."""
+        """Return the parts that this text completes."""
         self._held += text
         content: list[str] = []
         calls: list[Call] = []
@@ -110,7 +110,7 @@ class TaggedCalls:
         return text
 
     def _released(self) -> str:
-        """Take what cannot be the beginning of a tag, or of the space before one."""
+        """Take the text that cannot be the beginning of a tag, or of the space before one."""
         text = self._held
         before = len(text) - _begun(text, OPEN)
         certain = max(len(text[:before].rstrip()), before - MOST_SPACE)

@@ -37,7 +37,7 @@ def turn_marks(chat: ChatFormat, names: Iterable[str]) -> Sequence[str]:
 
 
 def _rendered(chat: ChatFormat, answer: str) -> str:
-    """Return conversations with this answer, without what begins the next one."""
+    """Return conversations with this answer, without the beginning of the next one."""
     texts = {"assistant": answer}
     return "\n".join(
         _prompt(chat, [{"role": role, "content": texts.get(role, _TEXT)} for role in roles])

@@ -148,7 +148,7 @@ class ThirdPartyEngine:
         return self._thread is None or not self._thread.is_alive()
 
     def statistics(self) -> EngineStatistics:
-        """Return what the gate counted and the engine reported."""
+        """Return the counts of the gate and the report of the engine."""
         locked = self._shared.locked
         return EngineStatistics() if locked is None else locked.statistics()
 

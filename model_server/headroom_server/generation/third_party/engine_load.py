@@ -1,4 +1,4 @@
-"""Counts what a third-party engine holds, and whether it can compute another request. Pure."""
+"""Load of a third-party engine, and whether it can compute another request. Pure."""
 
 from __future__ import annotations
 

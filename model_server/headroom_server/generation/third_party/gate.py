@@ -1,4 +1,4 @@
-"""The queue in front of a third-party engine: who is admitted, and who is handed over next. Pure.
+"""The queue in front of a third-party engine: admission, and the next request. Pure.
 
 The engine schedules what it has in its own order, usually that of arrival. So it gets only what it
 can compute now (its seats, its memory, two iterations of prompts); the rest waits here, where
@@ -93,7 +93,7 @@ class Gate:
         return self._intake.expires_s
 
     def drain(self) -> None:
-        """Accept nothing more; what was accepted continues."""
+        """Refuse new requests; accepted ones continue."""
         self._admission.draining = True
 
     def end_all(self, reason: FinishReason, error: str = "") -> Sequence[Delivery]:
@@ -113,7 +113,7 @@ class Gate:
             self.state.cost.learn(features, step.seconds)
 
     def step(self, step: Step) -> None:
-        """Follow an iteration: which prompts it computed, and what it took.
+        """Follow an iteration: its prompts, and its time.
 
         Call it before `produced` of the same iteration.
         """
@@ -133,7 +133,7 @@ class Gate:
             state.sums.add(features.row(), step.seconds, weight=1.0, keep=1.0)
 
     def produced(self, key: int, produced: Produced, now_s: float) -> Delivery | None:
-        """Return the delivery of what a request got; None: it has ended here."""
+        """Return the delivery of a request's tokens; None: it has ended here."""
         sequence = self.state.live.get(key)
         if sequence is None:
             return None

@@ -47,7 +47,7 @@ class ThirdPartyModel(Protocol):
     """Name of the hardware for people."""
 
     def open(self, observe: Observe) -> GenerationLimits:
-        """Load the model and compile what it uses; `observe` is called after each iteration.
+        """Load and compile the model; `observe` is called after each iteration.
 
         Raises:
             LoadError: it can never work as configured.
@@ -66,4 +66,4 @@ class ThirdPartyModel(Protocol):
         """Whether nothing can be generated any more."""
 
     def close(self) -> None:
-        """Release what `open` took; its processes end."""
+        """Release the model of `open`; its processes end."""

@@ -18,7 +18,7 @@ log = logging.getLogger("headroom_server")
 
 
 class Traffic:
-    """Hands requests over, and what they got back. `deliver` gets the deliveries of one turn."""
+    """Hands requests to the engine, and their results back. `deliver` gets those of one turn."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Traffic:
         self._timer: asyncio.TimerHandle | None = None
 
     def hand_over(self) -> None:
-        """Start what the engine can take now."""
+        """Start the requests that the engine can take now."""
         locked = self._locked
         with locked.lock:
             requests = locked.gate.next(locked.clock())

@@ -59,7 +59,7 @@ class Warming:
         """Sequences, and tokens of each prompt."""
 
     async def first_use(self) -> list[float]:
-        """Execute everything once, and return its seconds: engines compile what is new to them.
+        """Execute every shape once, and return its seconds: engines compile new ones.
 
         Raises:
             NotWarmError: not in time.

@@ -1,4 +1,4 @@
-"""The port of what receives the events of a model's devices."""
+"""The port through which a model receives the events of its devices."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Featuring:
             await self._idle.wait()
 
     def stop(self) -> None:
-        """End the thread after what it computes now."""
+        """End the thread after its current computation."""
         self._thread.stop()
 
     async def featured(self, request: CacheRequest) -> Work:

@@ -58,7 +58,7 @@ class SharedQueue:
 
     @property
     def caps(self) -> Caps:
-        """The bounds of what waits."""
+        """The bounds of waiting requests."""
         return self._scheduler.caps
 
     def status(self) -> QueueStatus:
@@ -136,7 +136,7 @@ class SharedQueue:
             self._wake(other)
 
     def peek(self, device: int = 0) -> SealedBatch[PendingRequest]:
-        """Return about what `take` would give now; nothing if another device is expected next."""
+        """Estimate the batch that `take` would return; none if another device is expected next."""
         with self._lock:
             now_s = self._clock()
             if self._scheduler.next_device(now_s) != device:

@@ -37,7 +37,7 @@ def for_memory(plan: GenerationPlan) -> Setting:
 
 
 def for_routing(service: GeneratingService, plan: GenerationPlan, arrival_rps: float) -> Setting:
-    """Return what a gateway is worth. Worked: 10/s of 4000 + 1000 tokens at nine pairs of H100.
+    """Return the effect of a gateway. Worked: 10/s of 4000 + 1000 tokens at nine pairs of H100.
 
     Simulated, requests to a random replica keep 3 s to the first token for 93 % of them, requests
     to the one with the fewest in flight for 99.6 %.

@@ -16,7 +16,7 @@ _NAMES = {
 
 
 def check_floors(service: GeneratingService, plan: GenerationPlan, arrival_rps: float) -> None:
-    """Raise ImpossiblePlan for targets below what an idle replica takes."""
+    """Raise ImpossiblePlan for targets below the latency of an idle replica."""
     if not plan.infeasible:
         return
     promised = service.fleet().capacity.replica.promised

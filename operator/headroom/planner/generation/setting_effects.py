@@ -1,4 +1,4 @@
-"""Compares plans with and without a setting, and says what it changes."""
+"""Compares plans with and without a setting."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def is_better(before: GenerationPlan, after: GenerationPlan) -> bool:
 
 
 def effect_of(before: GenerationPlan, after: GenerationPlan, *, on: bool = True) -> str:
-    """Return what a change does, or would do where it is not recommended."""
+    """Return the effect of a change, also of one that is not recommended."""
     parts = []
     if after.replicas != before.replicas:
         parts.append(f"{before.replicas} -> {after.replicas} replicas")

@@ -30,7 +30,7 @@ there."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationPlan:
-    """Replicas for a rate, what bounds them, and what they cost."""
+    """Replicas for a rate, the bound of each, and their cost."""
 
     replicas: int
     binding: Binding

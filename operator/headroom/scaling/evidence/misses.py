@@ -99,7 +99,7 @@ def learn_from_outcomes(policy: Policy, state: State, tick: TickFindings) -> Sta
 
 
 def _ended(policy: Policy, state: State, tick: TickFindings) -> tuple[Failures, Outcomes, bool]:
-    """Return what ended since the last tick, without failures that no replica prevents.
+    """Return the requests that ended in this tick, without failures that no replica prevents.
 
     Also whether it is one replica alone that is late.
     """

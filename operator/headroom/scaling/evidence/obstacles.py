@@ -1,4 +1,4 @@
-"""Observes obstacles: what keeps latency above its target and more replicas do not change."""
+"""Observes obstacles: causes of latency above its target that more replicas do not change."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def explain(
 
 
 def _reason(policy: Policy, decision: Decision, tail: ServingModel | None) -> Reason:
-    """Return what binds; where nothing does, what is not known."""
+    """Return the binding rule or limit; without one, the missing knowledge."""
     reason = binding(policy, decision)
     if reason is not Reason.WITHIN_TARGET:
         return reason
@@ -81,7 +81,7 @@ def _reason(policy: Policy, decision: Decision, tail: ServingModel | None) -> Re
 def counterfactuals(
     tail: ServingModel, arrival_rps: float, replicas: int
 ) -> tuple[Counterfactual, ...]:
-    """Return what the model expects with N-1, N and N+1 ready replicas at this arrival rate."""
+    """Return the modelled latency of N-1, N and N+1 ready replicas at this arrival rate."""
     return tuple(
         Counterfactual(
             replicas=number,

@@ -9,7 +9,7 @@ from headroom.scaling.values.policy import Policy
 
 
 def apply_allocation(limit_input: LimitInput, replicas: int) -> Limited:
-    """Return what remains of the number if another service has priority: never below the floor.
+    """Return the number that another service's priority leaves, never below the floor.
 
     It waits for no hold and no signal of this service: the other service has already waited.
     """

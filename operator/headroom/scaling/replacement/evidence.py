@@ -75,7 +75,7 @@ class Suspicion:
         )
 
     def proven(self, policy: Policy, cv: float | None) -> Defect | None:
-        """Return what is wrong beyond chance; None while that is not known.
+        """Return the defect that is beyond chance; None while it is not known.
 
         A slow replica must also do harm: more of its requests are late than the percentile allows.
         """

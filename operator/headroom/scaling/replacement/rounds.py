@@ -136,7 +136,7 @@ def _usual_s(added: Vector, cost: CostModel | None) -> Vector:
 
 
 def _common(took_s: Vector, usual_s: Vector, ratios: Vector) -> Vector:
-    """Return what each ratio is compared with: the median of all, and the mean of the others.
+    """Return the comparison of each ratio: the median of all, and the mean of the others.
 
     The larger of the two. The median of few executions that vary is below their mean: by a factor
     of 2.2 for single lognormal ones of cv 2. One replica that reports too much or too little moves

@@ -48,7 +48,7 @@ class Spread:
 
     @classmethod
     def of(cls, load: Load, connections: int, carried: float, allowed: float) -> Spread | None:
-        """Return what is uneven beyond chance and makes requests late; None if nothing is.
+        """Return an unevenness beyond chance that makes requests late; None without one.
 
         `allowed` is the share of requests that may be late. A replica whose requests are late has
         more than it carries, whatever the model says.

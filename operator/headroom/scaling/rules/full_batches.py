@@ -1,4 +1,4 @@
-"""Bounds what the rate asks for while replicas have executed full batches only."""
+"""Bounds the replicas for the rate while only full batches have been executed."""
 
 from __future__ import annotations
 

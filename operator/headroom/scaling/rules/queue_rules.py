@@ -1,4 +1,4 @@
-"""The rules of queues: replicas that work off what waits, at all replicas or at some."""
+"""The rules of queues: replicas that work off waiting requests, of all replicas or of some."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def for_queue(
     target_s: float,
     parallel_requests: int | None = None,
 ) -> Recommendation | None:
-    """N_queue: what also works off a queue above its bound in time; None while unknown.
+    """N_queue: replicas that also work off a queue above its bound in time; None while unknown.
 
     Only the standing queue counts, the minimum over a short window (as in CoDel, Nichols and
     Jacobson 2012): some requests always wait between two batches, and that is no lack of replicas.
@@ -83,7 +83,7 @@ def most_unknown(ready: int) -> int:
 def for_backlog(
     policy: Policy, tail: ServingModel, arrival_rps: float, queues: Sequence[int], target_s: float
 ) -> Recommendation | None:
-    """N_backlog: what lets backlogged replicas work off their queues in time.
+    """N_backlog: replicas with which backlogged ones work off their queues in time.
 
     `queues` are the queues of replicas that hold more requests than they serve within the target.
     Such a replica answers everything late, and routing that does not see load still sends it its

@@ -121,7 +121,7 @@ class LastHour:
         )
 
     def until(self, now_s: float) -> LastHour:
-        """Return what lies neither after this time nor too long before it."""
+        """Return the entries that lie neither after this time nor too long before it."""
         analogs, peaks = self.forecast.analogs, self.forecast.peaks
         times_s = analogs.history.times_s
         if len(times_s) and not 0.0 <= now_s - times_s[-1] <= HOUR_S:

@@ -121,7 +121,7 @@ class State:
         return cls()
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values: less than 2 KiB, or 3 with generation."""
+        """Return the checkpoint for a restart as JSON values: below 2 KiB, or 3 with generation."""
         generation = [short(number) for number in learned_checkpoint.to_numbers(self.generation)]
         kept: dict[str, object] = {
             "version": CHECKPOINT_VERSION,

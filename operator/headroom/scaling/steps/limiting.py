@@ -58,7 +58,7 @@ def limit_input(
     counts: ReplicaCounts,
     results: RuleResults,
 ) -> LimitInput:
-    """Return what the limits depend on."""
+    """Return the input of the limits."""
     policy, partner = model.policy, observation.partner
     return LimitInput(
         policy=policy,

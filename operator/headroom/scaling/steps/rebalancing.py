@@ -149,7 +149,7 @@ def _in_flight(state: State, ready: Sequence[Pod]) -> list[float]:
 def _load(
     policy: Policy, state: State, ready: Sequence[Pod], now_s: float, window_s: float, hidden: bool
 ) -> Load | None:
-    """Return what the ready replicas did; None if one of them is not measured."""
+    """Return the work of the ready replicas; None if one of them is not measured."""
     windows, replicas = state.windows, tuple(pod.uid for pod in ready)
     if not windows.bounds_s or any(uid not in windows.series.columns for uid in replicas):
         return None

@@ -21,7 +21,7 @@ def arrivals_of(windows: Windows, replicas: Iterable[str], window_s: float) -> V
 
 
 def executed_s_of(windows: Windows, replicas: Iterable[str], window_s: float) -> Vector:
-    """Return for how long each executed in the window, summed over slots, [known replicas]."""
+    """Return the execution time of each in the window, summed over slots, [known replicas]."""
     executed: Vector = windows.counted_by(window_s, BATCH_SECONDS)[windows.columns_of(replicas)]
     return executed
 
@@ -47,7 +47,7 @@ def sampled_throughout(
 
 
 def executed_batches(windows: Windows) -> list[BatchStats]:
-    """Return what each replica executed in the interval that ended at this tick."""
+    """Return the batches of each replica in the interval that ended at this tick."""
     done = windows.series.added[:, BATCHES] >= 1.0
     if not any_set(done):
         return []

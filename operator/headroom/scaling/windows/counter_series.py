@@ -159,7 +159,7 @@ class CounterSeries:
 
 
 def _increase(before: Vector, scraped: Vector) -> Vector:
-    """Return by how much the counters of a scrape have grown, [pods, counters].
+    """Return the increases of a scrape's counters, [pods, counters].
 
     Arrivals that fell were reset to zero by a restart of the process, with all other counters.
     Where others fall and arrivals do not, they have not grown: the page before was wrong.

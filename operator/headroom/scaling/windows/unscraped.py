@@ -65,7 +65,7 @@ def beyond_last_windows(
 
 
 def _span_s(served_s: float, window_s: float) -> float:
-    """Return how much of the window a pod has served, rounded up to one of `SPANS`."""
+    """Return the time of the window that a pod has served, rounded up to one of `SPANS`."""
     return window_s * min(1.0, math.ceil(SPANS * served_s / window_s) / SPANS)
 
 

@@ -91,17 +91,17 @@ class WindowCounts:
         return known
 
     def counted(self, window_s: float, counters: slice = EVERY) -> Vector:
-        """Return what these counters of each pod added in the last seconds, [pods, counters]."""
+        """Return the increases of these counters in the last seconds, [pods, counters]."""
         before = counters_at(self.series, self._place(window_s), counters)
         counted: Vector = self.series.newest[:, counters] - before
         return counted
 
     def counted_by(self, window_s: float, counter: int) -> Vector:
-        """Return what this counter of each pod added in the last seconds, [pods]."""
+        """Return the increase of this counter in the last seconds, [pods]."""
         return self.counted(window_s, slice(counter, counter + 1))[:, 0]
 
     def before(self, window_s: float, *, ago_s: float = 0.0) -> Vector:
-        """Return what the counters were where such a window begins, [pods, counters]."""
+        """Return the counters at the beginning of such a window, [pods, counters]."""
         return counters_at(self.series, self._place(window_s, ago_s))
 
     def _place(self, window_s: float, ago_s: float = 0.0) -> Place:

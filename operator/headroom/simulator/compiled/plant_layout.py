@@ -1,4 +1,4 @@
-"""Names of what lies where in the plant's arrays, and the codes in them."""
+"""Positions in the plant's arrays, and the codes in them."""
 
 from __future__ import annotations
 

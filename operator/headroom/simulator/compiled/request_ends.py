@@ -1,4 +1,4 @@
-"""Compiled: how a request of the plant ends, answered or not."""
+"""Compiled: the end of a request of the plant, answered or not."""
 
 from __future__ import annotations
 

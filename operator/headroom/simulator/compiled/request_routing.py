@@ -1,4 +1,4 @@
-"""Compiled: which replica a request goes to, also from the central queue."""
+"""Compiled: the replica to which a request goes, also from the central queue."""
 
 from __future__ import annotations
 

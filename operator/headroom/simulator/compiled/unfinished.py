@@ -26,7 +26,7 @@ def ages_s(p: PlantState, now_s: float) -> float:
 
 @compiled
 def miss_the_rest(p: PlantState) -> None:
-    """Count what is still in the system as missed in its minute of arrival; it stays there."""
+    """Count unfinished requests as missed in their minute of arrival; they stay in the system."""
     last = len(p.minute_missed) - 1
     for row in range(len(p.head)):
         node = p.head[row]

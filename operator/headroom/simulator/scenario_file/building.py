@@ -1,4 +1,4 @@
-"""Makes a Scenario of the tables of a scenario file, with what a recording knows as defaults."""
+"""Makes a Scenario of the tables of a scenario file, with defaults from its recording."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Recent(Generic[Key, Found]):
         return self._used
 
     def get(self, key: Key) -> Found | None:
-        """Return what is remembered."""
+        """Return the remembered value."""
         known = self._found.pop(key, None)
         if known is None:
             return None

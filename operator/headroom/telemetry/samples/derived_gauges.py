@@ -40,7 +40,7 @@ def gauges_of(
 
 
 def grown(reading: Reading, before: Reading | None, name: str) -> float | None:
-    """Return what a counter has grown by since the page before; None if either lacks it."""
+    """Return the increase of a counter since the page before; None if either lacks it."""
     if before is None:
         return None
     now, then = getattr(reading, name), getattr(before, name)

@@ -75,7 +75,7 @@ class Admission:
         a client's impossible ones must not change how others are served."""
 
     def check(self, sequence: LiveSequence, now_s: float) -> None:
-        """Raise what a client gets whose request is not accepted."""
+        """Raise the client's error if its request is not accepted."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
         request = sequence.request
@@ -97,7 +97,7 @@ class Admission:
             self.due_within_s = usual_s + BUDGET_WEIGHT * (budget_s - usual_s)
 
     def check_count(self, tenant: str, count: int, *, batch_class: bool) -> None:
-        """Raise what a client gets if this many further choices may not wait together."""
+        """Raise the client's error if this many further choices may not wait together."""
         if self.draining:
             raise RefusedError("this replica is stopping", retry_after_s=1)
         lines = first, second, third = self._state.lines

@@ -29,7 +29,7 @@ class ExecutingIteration:
         self._halves: deque[tuple[Chunk, ...]] = deque()
 
     def begin(self, iteration: Iteration, features: Features, *, whole: bool = True) -> None:
-        """Record what executes from now on."""
+        """Record the iteration that executes from now on."""
         assert self.iteration is None, "an iteration executes already; complete or fail it first"
         self.iteration, self.features, self.whole = iteration, features, whole
 
@@ -57,7 +57,7 @@ class ExecutingIteration:
         self._halves.appendleft(chunks[:middle])
 
     def next_half(self) -> Iteration | None:
-        """Return the next part to repeat, without what has ended since."""
+        """Return the next part to repeat, without sequences that have ended since."""
         while self._halves:
             chunks = tuple(
                 chunk for chunk in self._halves.popleft()

@@ -39,7 +39,7 @@ class IterationBudget:
         return min(left, int(size)) if size >= LEAST_CHUNK else 0
 
     def take(self, start: int, count: int) -> None:
-        """Spend what `count` tokens of a prompt cost after `start` others."""
+        """Spend the cost of `count` tokens of a prompt after `start` others."""
         self.tokens -= count
         self.chunks += 1
         self.prompt_tokens += count

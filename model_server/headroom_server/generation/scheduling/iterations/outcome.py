@@ -34,7 +34,7 @@ class Outcome:
 def apply(
     state: SchedulerState, iteration: Iteration, result: IterationResult, ended_s: float
 ) -> Outcome:
-    """Append the sampled tokens; what a sequence that has ended got is dropped."""
+    """Append the sampled tokens, but for sequences that have ended."""
     outcome, decode, plain_count = Outcome(), Phase.DECODE, 0
     deliver = outcome.deliveries.append
     for chunk, sampled in zip(iteration.chunks, result.sampled, strict=True):

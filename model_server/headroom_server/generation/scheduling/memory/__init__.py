@@ -1,1 +1,1 @@
-"""The memory of keys and values: blocks, shared prefixes, and what each sequence holds. Pure."""
+"""The memory of keys and values: blocks, shared prefixes, and the blocks of each sequence. Pure."""

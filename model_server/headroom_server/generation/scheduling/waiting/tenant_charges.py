@@ -1,4 +1,4 @@
-"""Charges tenants the work of their requests: what is expected first, what was done at last. Pure.
+"""Charges tenants the work of their requests: first as expected, at last as done. Pure.
 
 Work is counted in tokens, as by a virtual token counter (Sheng et al., OSDI 2024): a token of a
 prompt counts once, a generated one `OUTPUT_WEIGHT` times.
@@ -36,12 +36,12 @@ class TenantCharges:
         self._shares.forget(waiting)
 
     def start(self, sequence: LiveSequence, expected_tokens: float) -> None:
-        """Charge what is left of a prompt, and the answer that is expected."""
+        """Charge the rest of a prompt, and the expected answer."""
         sequence.charged = work_tokens(sequence.remaining, expected_tokens)
         self.charge(sequence.request.tenant, sequence.charged)
 
     def progress(self, sequence: LiveSequence) -> None:
-        """Charge what an answer has taken beyond what was expected when it started.
+        """Charge the work of an answer beyond the expectation at its start.
 
         Otherwise a tenant whose long answers have all seats would count as served least until they
         end, and another one would wait behind it for a seat that it does not give.
@@ -52,7 +52,7 @@ class TenantCharges:
             sequence.charged += more
 
     def end(self, sequence: LiveSequence) -> None:
-        """Correct the charge of a request that has ended to what it has taken."""
+        """Correct the charge of a request that has ended to its actual work."""
         if sequence.charged:
             tenant = sequence.request.tenant
             self._shares.correct(tenant, _work_done(sequence) - sequence.charged)

@@ -153,7 +153,7 @@ class Contradictions:
         return tuple(uid for uid, one in self.found.items() if one.last_s == now_s)
 
     def left_out(self, now_s: float) -> tuple[LeftOut, ...]:
-        """Return what surely contradicts at this tick."""
+        """Return the replicas that surely contradict the others at this tick."""
         now = ((uid, self.found[uid]) for uid in self.at(now_s))
         return tuple(LeftOut(pod=uid, why=one.why) for uid, one in now if one.proven)
 

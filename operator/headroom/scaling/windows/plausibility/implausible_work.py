@@ -1,4 +1,4 @@
-"""Finds replicas that worked more than what they answered explains, unlike the others. Pure.
+"""Finds replicas that worked more than their answers explain, unlike the others. Pure.
 
 What their batches seem to cost would change the cost of all, so they teach none.
 """

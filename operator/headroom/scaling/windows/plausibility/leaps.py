@@ -136,7 +136,7 @@ def fallen(samples: Sequence[PodSample], windows: Windows) -> list[str]:
 
 
 def _work(sample: PodSample, before: PodSample, cost: CostModel) -> _Work:
-    """Return what it has answered or executed since; after a restart, everything."""
+    """Return its answers or executions since; after a restart, all of them."""
     claimed = before.cost.full_batch_rps if before.cost is not None else 0.0
     counts, then = sample.latency.counts, before.latency.counts
     answered, items = counts[-1] if counts else 0.0, sample.batch_items
@@ -153,7 +153,7 @@ def _work(sample: PodSample, before: PodSample, cost: CostModel) -> _Work:
 
 
 def _quiet(windows: Windows, heard: Mapping[str, _Work]) -> list[_Work]:
-    """Return what the replicas without a new sample did up to their last one."""
+    """Return the work of replicas without a new sample, up to their last one."""
     quiet = [uid for uid in windows.series.columns if uid not in heard]
     if not quiet:
         return []

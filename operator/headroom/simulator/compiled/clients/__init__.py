@@ -1,4 +1,4 @@
-"""The clients of a service: who sends when, over which connection, and what becomes of a miss.
+"""The clients of a service: their requests, connections and retries.
 
 - client_kernel, client_tries, client_connections, client_ends, client_unfinished
 - their arrays: client_layout, client_state

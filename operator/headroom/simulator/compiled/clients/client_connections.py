@@ -1,4 +1,4 @@
-"""Compiled: over which connection a client sends a try."""
+"""Compiled: the connection over which a client sends a try."""
 
 from __future__ import annotations
 

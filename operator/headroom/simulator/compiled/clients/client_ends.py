@@ -1,4 +1,4 @@
-"""Compiled: how a client takes the end of a try: it scores it, or tries again."""
+"""Compiled: the end of a client's try, which is scored or followed by another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiled clients: who sends when, over which connection, and what becomes of a miss.
+"""The compiled clients: their requests, connections and retries, event by event.
 
 The clients run the plant: `advance` takes the next of an execution's end, a client's patience, a
 user's or a backoff's time, a step of the users, and an arrival. What the plant ends lies in a list
@@ -56,7 +56,7 @@ def _arrive(p: PlantState, c: ClientState, now_s: float) -> None:
 
 @compiled
 def _may_send(c: ClientState) -> bool:
-    """Return whether there is a connection for the first of the queue, who has not given up."""
+    """Return whether there is a connection for the first of the queue, which has not given up."""
     limit = c.counts[Count.CONNECTIONS]
     if c.counts[Count.UNSENT] == 0 or (limit != NONE and c.counts[Count.USED] >= limit):
         return False
