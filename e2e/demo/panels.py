@@ -1,4 +1,4 @@
-"""The panels of a picture that every demo has: replicas by state, what moved them, the style."""
+"""The panels that every demo's picture has: replicas by state, causes of changes, the style."""
 
 from __future__ import annotations
 

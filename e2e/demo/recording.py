@@ -1,4 +1,4 @@
-"""The record of a run: each snapshot at the cluster, and what the load said.
+"""The record of a run: snapshots of the cluster, and the log of the load.
 
 Times are wall-clock seconds, as Kubernetes writes them; `since_start_s` gives the replay's.
 """

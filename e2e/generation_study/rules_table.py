@@ -1,4 +1,4 @@
-"""The table of `rules.py`, and what it runs on: a sample of develop and own workloads."""
+"""The table of `rules.py`, and its workloads: a sample of develop and own ones."""
 
 from __future__ import annotations
 

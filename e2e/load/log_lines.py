@@ -1,4 +1,4 @@
-"""Lines of a load generator's log, which also holds what others print."""
+"""Lines of a load generator in a log that other programs write too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of `make reliability`: what each measures, and its figures.
+"""The parts of `make reliability`: measurements and figures.
 
 Results for the same sources are in `.bench/reliability`; they are not measured again.
 """

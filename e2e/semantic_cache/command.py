@@ -1,4 +1,4 @@
-"""`python -m bench semantic-cache`: what the semantic cache finds, how precisely, and how fast.
+"""`python -m bench semantic-cache`: hit rate, precision and speed of the semantic cache.
 
 The questions are Headroom's own (`questions.py`). The embedding model is a folder of
 sentence-transformers; the model server serves it and the cache's own client asks it. Without one

@@ -1,4 +1,4 @@
-"""`python -m serverbench`: measure what is missing, report all; exits with 0 if all hold."""
+"""`python -m serverbench`: take missing measurements, report all; exits with 0 if all hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls a generating server with LangChain's client and prints what it got, as JSON.
+"""Calls a generating server with LangChain's client and prints the answers as JSON.
 
 Runs in the environment of the client, which has nothing of this project.
 """

@@ -1,4 +1,4 @@
-"""An environment with vLLM for CPUs and what the model server needs, installed once."""
+"""An environment with vLLM for CPUs and the model server's libraries, installed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients of a step of load, and what they got: the generator inside the node's network."""
+"""The clients of a step of load and their answers: the generator inside the node's network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step of load on an existing Deployment: what clients got, what it cost, who asked when."""
+"""One step of load on an existing Deployment: answers, cost, and the times of requests."""
 
 from __future__ import annotations
 

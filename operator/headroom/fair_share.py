@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class FairShare:
-    """A bound, and what each owner holds of it."""
+    """A bound, and each owner's part of it."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -17,7 +17,7 @@ class FairShare:
 
     @property
     def free(self) -> int:
-        """Return what no owner holds."""
+        """Return the free part."""
         return self.most - self.held
 
     def fits(self, owner: str, amount: int) -> bool:
@@ -25,12 +25,12 @@ class FairShare:
         return self.held_by(owner) + amount <= self.free
 
     def take(self, owner: str, amount: int) -> None:
-        """Add to what an owner holds."""
+        """Add to an owner's part."""
         self.held += amount
         self._by_owner[owner] = self.held_by(owner) + amount
 
     def give_back(self, owner: str, amount: int) -> None:
-        """Subtract from what an owner holds."""
+        """Subtract from an owner's part."""
         self.held -= amount
         left = self.held_by(owner) - amount
         if left:
@@ -39,5 +39,5 @@ class FairShare:
             self._by_owner.pop(owner, None)
 
     def held_by(self, owner: str) -> int:
-        """Return what an owner holds."""
+        """Return an owner's part."""
         return self._by_owner.get(owner, 0)

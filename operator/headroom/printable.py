@@ -16,7 +16,7 @@ _SPACE = "\t\n\r"
 
 
 def printable(text: str) -> str:
-    """Return the text on one line; what a terminal would obey is spelled, as `\\x1b`."""
+    """Return the text on one line; control characters are spelled, as `\\x1b`."""
     if text.isprintable():  # as most are: a page of the console has thousands
         return text
     return _STEERS.sub(_spelled, text)

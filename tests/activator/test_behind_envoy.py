@@ -1,4 +1,4 @@
-"""A real Envoy in front of an activator: what clients see while a service has no replica."""
+"""A real Envoy in front of an activator: answers while a service has no replica."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activators and the operator over mutual TLS: who is refused, and renewal without a break."""
+"""Activators and the operator over mutual TLS: refused peers, and renewal without a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any body is parsed or is an invalid spec; what the schema accepts breaks only its rules."""
+"""Any body is parsed or is an invalid spec; a body that the schema accepts breaks only rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`routing.classes` with promises of their own: what is refused, and what the decision gets."""
+"""`routing.classes` with promises of their own: refused ones, and the decision's input."""
 
 from __future__ import annotations
 

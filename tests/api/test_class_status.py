@@ -1,4 +1,4 @@
-"""`status.classes`: what is shown of each class, and what is not guessed."""
+"""`status.classes`: the shown values of each class; none is guessed."""
 
 from __future__ import annotations
 

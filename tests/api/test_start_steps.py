@@ -1,4 +1,4 @@
-"""Steps for pods that do not start follow what Kubernetes 1.36 said of real pods."""
+"""Steps for pods that do not start, by messages of Kubernetes 1.36 about real pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status: what it shows of a decision, and that the schema accepts all of it."""
+"""The status shows the decision, and the schema accepts all of it."""
 
 from __future__ import annotations
 

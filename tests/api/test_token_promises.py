@@ -1,4 +1,4 @@
-"""`slo` with promises on tokens: which are required, and what the decision is given."""
+"""`slo` with promises on tokens: required ones, and the decision's input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headroom activator`: what it is started with is checked before anything is opened."""
+"""`headroom activator`: options are checked before anything is opened."""
 
 from __future__ import annotations
 

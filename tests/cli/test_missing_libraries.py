@@ -1,4 +1,4 @@
-"""Commands without the libraries of an extra: what runs, and what to install for the rest."""
+"""Commands without the libraries of an extra: some run, the others name the extra to install."""
 
 from __future__ import annotations
 

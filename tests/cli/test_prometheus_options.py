@@ -1,4 +1,4 @@
-"""A Prometheus is named once by who runs the operator, never by a resource."""
+"""The address of a Prometheus is an option of the operator, never part of a resource."""
 
 from __future__ import annotations
 

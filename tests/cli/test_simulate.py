@@ -1,4 +1,4 @@
-"""`headroom simulate`: what is asked, what runs, what is said, and what is left when it ends."""
+"""`headroom simulate`: options, runs, messages, and files that are left when it ends."""
 
 from __future__ import annotations
 

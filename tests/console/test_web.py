@@ -1,4 +1,4 @@
-"""The console over HTTP: who is let in, what is served, under which policy."""
+"""The console over HTTP: authorization, pages, and content policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The troubleshooting page quotes what the operator says, and names reasons that exist."""
+"""The troubleshooting page quotes messages of the operator, and names existing reasons."""
 
 from __future__ import annotations
 

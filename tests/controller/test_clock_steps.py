@@ -1,4 +1,4 @@
-"""The operator's clock goes back: decisions go on with what is true now."""
+"""The operator's clock goes back: decisions go on with the present state."""
 
 from __future__ import annotations
 

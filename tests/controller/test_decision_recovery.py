@@ -1,4 +1,4 @@
-"""An exception inside the decision costs one sample or one tick; what caused it passes."""
+"""An exception inside the decision costs one sample or one tick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another client writes the replicas too: what is remembered, and when writes pause."""
+"""Another client writes the replicas too: memory of it, and pauses of writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses after overwrites: begin and end, what blocks a write, and requested replicas."""
+"""Pauses after overwrites: begin and end, blocked writes, and requested replicas."""
 
 from __future__ import annotations
 

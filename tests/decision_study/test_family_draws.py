@@ -1,4 +1,4 @@
-"""The family's members: what a name draws, and that it is always the same."""
+"""The family's members: a name always draws the same workload."""
 
 from __future__ import annotations
 

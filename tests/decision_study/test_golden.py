@@ -1,4 +1,4 @@
-"""The decision, its peers and the plant do what was recorded; a change has to raise a version."""
+"""The decision, its peers and the plant repeat recorded figures; a change raises a version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo of generation: what is shown, checked and drawn of snapshots and answers."""
+"""The demo of generation: display, checks and picture of snapshots and answers."""
 
 from __future__ import annotations
 

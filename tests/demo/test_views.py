@@ -1,4 +1,4 @@
-"""Reading what the API server says."""
+"""Objects of the API server as the demo reads them."""
 
 from __future__ import annotations
 

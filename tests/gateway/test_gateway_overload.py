@@ -1,4 +1,4 @@
-"""Load above capacity: what a real Envoy admits is answered in time."""
+"""Load above capacity: requests that a real Envoy admits are answered in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gateways get their configuration over mutual TLS: who is refused, and renewal without a break."""
+"""Gateways get their configuration over mutual TLS: refused peers, renewal without a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API behind the lease: what passes unchanged, what does not pass; what a Lease says."""
+"""The API behind the lease: calls that pass, calls that do not; the Lease's content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes beyond a lease: none, and what an ex-leader had read is refused."""
+"""Writes beyond a lease: none; and those based on an ex-leader's reads are refused."""
 
 from __future__ import annotations
 

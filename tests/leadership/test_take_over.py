@@ -1,4 +1,4 @@
-"""Two operators on one cluster, on virtual time: who decides, who writes, and when that changes."""
+"""Two operators on one cluster, on virtual time: one decides and writes, then the other."""
 
 from __future__ import annotations
 

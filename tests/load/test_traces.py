@@ -1,4 +1,4 @@
-"""Reading recorded traces: what is accepted, and what an error says."""
+"""Reading recorded traces: accepted files, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`headroom plan generation`: replicas from token lengths, and what the settings are worth."""
+"""`headroom plan generation`: replicas from token lengths, and effects of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sweep on servers made of paper: which rates it tries, what it finds, what cost it fits."""
+"""The sweep on modelled servers: its rates, its result, its fitted cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bill of materials lists what the lock pins: each version, each hash, nothing else, always."""
+"""A bill of materials lists the packages of the lock: each version, each hash, nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The images are built from what is pinned: bases by digest, packages by hash, nothing else."""
+"""The images are built from pinned parts: bases by digest, packages by hash, nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fault proxy in front of a small server: what its client sees of each fault."""
+"""The fault proxy in front of a small server: the effect of each fault on its client."""
 
 from __future__ import annotations
 

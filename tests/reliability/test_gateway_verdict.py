@@ -1,4 +1,4 @@
-"""The verdict on attacks on a gateway: what is lost is counted, and is no latency."""
+"""The verdict on attacks on a gateway: lost requests are counted, and are no latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Second runs of tests that are bound to the clock: who gets one, and what is recorded of it."""
+"""Second runs of tests that are bound to the clock: conditions and records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planted secret is nowhere in what the operator says, whatever those it asks repeat of it."""
+"""A planted secret is in no output of the operator, even if its peers repeat it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Request options over HTTP: who is refused or evicted, what the device executes, the accounts."""
+"""Request options over HTTP: refused and evicted requests, executed batches, the accounts."""
 
 from __future__ import annotations
 

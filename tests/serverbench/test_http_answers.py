@@ -1,4 +1,4 @@
-"""An answer is complete when all of it is there, however it came."""
+"""An answer is complete when all of its bytes are there, in whatever pieces they came."""
 
 from __future__ import annotations
 

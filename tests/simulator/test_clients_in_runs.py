@@ -1,4 +1,4 @@
-"""Clients in a run: what waits, retries, users, and what the autoscaler sees of them."""
+"""Clients in a run: waiting requests, retries, users, and their effect on the autoscaler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accelerators that differ behind one service: what half a fleet of slower ones costs."""
+"""Accelerators that differ behind one service: the cost of half a fleet of slower ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our own recordings: what is written reads back, and what is missing is not zero."""
+"""Our own recordings: written values read back, and missing ones are not zero."""
 
 from __future__ import annotations
 

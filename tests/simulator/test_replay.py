@@ -1,4 +1,4 @@
-"""Recorded arrivals: what a replay keeps of the recording."""
+"""Recorded arrivals: the parts of the recording that a replay keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs: what is seen and decided when, scores by hand, same bytes."""
+"""Whole runs: times of observations and decisions, scores by hand, same bytes."""
 
 from __future__ import annotations
 

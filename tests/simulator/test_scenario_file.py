@@ -1,4 +1,4 @@
-"""Scenario files: what their keys mean, and the recordings that they name."""
+"""Scenario files: the meaning of their keys, and the recordings that they name."""
 
 # ruff: noqa: E501  (a row of a table is one line)
 

@@ -1,4 +1,4 @@
-"""Trace files: what is accepted, what an error says, and what is shipped."""
+"""Trace files: accepted ones, errors, and shipped ones."""
 
 from __future__ import annotations
 

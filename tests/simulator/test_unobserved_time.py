@@ -1,4 +1,4 @@
-"""Restarts of the operator and silent replicas: what is not observed does not count as nothing."""
+"""Restarts of the operator and silent replicas: unobserved requests do not count as none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that need no plant: what a worker process can import and carry out in no time."""
+"""Runs that need no plant, which a worker process can import and carry out in no time."""
 
 from __future__ import annotations
 

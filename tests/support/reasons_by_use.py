@@ -1,4 +1,4 @@
-"""The reasons by what has them, as their descriptions say, and those that need no attention."""
+"""The reasons by condition, as their descriptions say, and those that need no attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InferenceServices for tests: as the API server gives them, with what a test cares about."""
+"""InferenceServices as the API server gives them, with the fields that a test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of Headroom's server, and what tests change in it."""
+"""The page of Headroom's server, and changes of it in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that clients give up: what pages show of them, whether servers count them or not."""
+"""Answers that clients give up, on pages of servers that count them, and of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Least-request routing compared with pinned connections, and what Envoy costs per request.
+"""Least-request routing compared with pinned connections, and Envoy's CPU time per request.
 
 Replicas, Envoy with what the operator would tell it, and the load are processes on loopback.
 """

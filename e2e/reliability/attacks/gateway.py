@@ -1,4 +1,4 @@
-"""The gateway under attack, in a memory cgroup of the shipped size, and what others notice of it.
+"""The gateway under attack, in a memory cgroup of the shipped size, and the effect on others.
 
 One service is attacked. Two victims send small requests meanwhile: another service, in another
 namespace, and another tenant of the attacked service. Each attack is preceded by the same load

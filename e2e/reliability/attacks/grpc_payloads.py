@@ -1,4 +1,4 @@
-"""Payloads of the attacks with gRPC: what each connection sends, by its number."""
+"""Payloads of the attacks with gRPC, by the number of the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes of an attack: what is attacked, in its cgroup; the attackers; the probes."""
+"""The processes of an attack: the target in its cgroup, the attackers, the probes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A proxy in front of the API server that injects faults: which, where, and what it saw."""
+"""A proxy in front of the API server that injects faults and records exchanges."""

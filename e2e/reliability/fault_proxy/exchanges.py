@@ -1,4 +1,4 @@
-"""One request through the fault proxy: what was written, when, and whether it was accepted."""
+"""One request through the fault proxy: its content, time and answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The accounts of a generating server's soak: what clients saw against what the server counts."""
+"""The accounts of a generating server's soak: clients' outcomes against the server's counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that compete for one Lease, each behind its own proxy, and who holds it."""
+"""Operators that compete for one Lease, each behind its own proxy, and the holder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages that are well-formed and wrong: what a broken or hostile server may say of itself."""
+"""Pages that are well-formed and wrong, as broken or hostile servers write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of one sequence of ticks: what was read, decided and remembered."""
+"""The state of one sequence of ticks: samples, decisions and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays a tree of sequences: what a replica reports at each tick, and the decisions that follow."""
+"""Plays a tree of sequences: a replica's report at each tick, and the decisions that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invalid specs: what a replica is made of - runtime, model, accelerator, warm-up and drain."""
+"""Invalid specs of replicas: runtime, model, accelerator, warm-up and drain."""
 
 from __future__ import annotations
 

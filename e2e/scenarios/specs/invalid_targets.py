@@ -1,4 +1,4 @@
-"""Specs with an invalid target, or with what a target rules out; none may be stored."""
+"""Specs with an invalid target, or with fields that a target excludes; none may be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shipped ValidatingAdmissionPolicy on a real API server: who may ask for what, and where."""
+"""The shipped ValidatingAdmissionPolicy on a real API server: allowed and refused specs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The resource on a real API server: what is rejected, with which message, and what is stored."""
+"""The resource on a real API server: rejected specs, their messages, stored defaults."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compares measured figures with what is promised, and says what was found."""
+"""Compares measured figures with the promised ones, and reports the result."""

@@ -1,4 +1,4 @@
-"""Judges what goes wrong: overload, a slow device, clients that leave, SIGTERM, and a long run."""
+"""Judges faults: overload, a slow device, clients that leave, SIGTERM; and a long run."""
 
 from __future__ import annotations
 

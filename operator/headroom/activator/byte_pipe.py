@@ -17,7 +17,7 @@ STATUS_BYTES = len(b"HTTP/1.1 200 ")
 
 
 def bound_buffers(writer: asyncio.StreamWriter) -> None:
-    """Bound what waits in both directions of a connection."""
+    """Bound the waiting bytes in both directions of a connection."""
     writer.transport.set_write_buffer_limits(high=PIECE)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
 

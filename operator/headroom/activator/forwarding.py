@@ -67,7 +67,7 @@ async def forward(
 
 
 async def _send(connection: HeldConnection, held_s: float, writer: asyncio.StreamWriter) -> None:
-    """Send the held request, then what follows; end it when the client has left."""
+    """Send the held request and the rest of its body; end it when the client has left."""
     sending = asyncio.create_task(_send_held(connection.incoming, held_s, writer))
     later = asyncio.create_task(connection.reader.read(PIECE))
     try:

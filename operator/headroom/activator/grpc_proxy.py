@@ -71,7 +71,7 @@ class GrpcProxy:
         self._messages = FairSlots(MESSAGE_BYTES)
 
     async def serve(self, services: Mapping[str, Served]) -> None:
-        """Set the services by key; stop servers and close channels of what is gone."""
+        """Set the services by key; stop the servers and close the channels of removed ones."""
         await self.servers.serve(services)
         self.channels.keep(
             {_grpc_address(one, at) for one in services.values() for at in one.replicas}

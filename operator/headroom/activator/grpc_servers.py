@@ -57,7 +57,7 @@ class GrpcServers:
         return self._by_key[key].served
 
     async def serve(self, services: Mapping[str, Served]) -> None:
-        """Set the services by key; stop the servers of what is gone."""
+        """Set the services by key; stop the servers of removed ones."""
         for key in [key for key in self._by_key if key not in services]:
             await self._by_key.pop(key).server.stop(grace=None)
         for key, place in self._by_key.items():

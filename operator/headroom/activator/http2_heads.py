@@ -23,7 +23,7 @@ class Http2Heads:
     __slots__ = ("_counted", "_held", "_owner", "_rest", "_share")
 
     def __init__(self, share: FairShare, owner: str) -> None:
-        """`share` bounds what is held of all connections."""
+        """`share` bounds the held bytes of all connections."""
         self._share, self._owner, self._counted = share, owner, 0
         self._rest = PREFACE_BYTES
         """Bytes to come of what is passed on already."""
@@ -31,7 +31,7 @@ class Http2Heads:
         """Bytes that are not passed on, from the beginning of a frame."""
 
     def passed(self, data: bytes) -> bytes | None:
-        """Return what can be passed on with these bytes; None if a head exceeds a bound."""
+        """Return the bytes that can be passed on now; None if a head exceeds a bound."""
         begun = min(self._rest, len(data))
         self._rest -= begun
         self._held += data[begun:]
@@ -68,7 +68,7 @@ class Http2Heads:
         return begin
 
     def _counts(self) -> bool:
-        """Count what is held; return whether that is within the owner's share."""
+        """Count the held bytes; return whether they are within the owner's share."""
         counted = len(self._held) if len(self._held) > FRAME_HEAD_BYTES else 0
         if counted > self._counted and not self._share.fits(self._owner, counted - self._counted):
             return False

@@ -193,7 +193,7 @@ class RequestBuffer:
         return refusals.expired(line, now_s)
 
     def _granted(self, line: ServiceQueue, now_s: float) -> Iterator[tuple[HeldRequest, Endpoint]]:
-        """Dispatch what the replicas, and the bytes of the namespace, have room for."""
+        """Dispatch requests while the replicas, and the bytes of the namespace, have room."""
         namespace = namespace_of(line.served.key)
         while line.free(now_s) is not None and (held := line.waiting.first(now_s)) is not None:
             if not self._bytes.fits(namespace, FORWARD_BYTES) and self._forwarded[namespace]:

@@ -1,4 +1,4 @@
-"""The held requests of one service, and what its replicas take. Pure."""
+"""The held requests of one service, and the limits of its replicas. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ServiceQueue:
     """Time when the first request arrived while there was no replica."""
 
     def serve(self, served: Served) -> None:
-        """Take the service as it is now, and keep what is known of its remaining replicas."""
+        """Take the service as it is now, and keep the state of its remaining replicas."""
         self.served, self.known = served, True
         if served.replicas:
             self.woken_s = None

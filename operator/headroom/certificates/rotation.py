@@ -77,7 +77,7 @@ def places(found: Authorities, now_s: float) -> Places:
 def work(
     leaves: Mapping[Role, Leaf | None], trusted: frozenset[str], now_s: float, namespace: str
 ) -> dict[Role, Work]:
-    """Return what each holder's Secret needs, where these CAs are trusted."""
+    """Return the content of each holder's Secret, where these CAs are trusted."""
     return {role: _work(leaves.get(role), role, trusted, now_s, namespace) for role in Role}
 
 

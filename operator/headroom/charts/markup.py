@@ -56,5 +56,5 @@ def _value(value: str | int | float) -> str:
 
 
 def _shown(text: str) -> str:
-    """Return text as markup; what would turn around what follows it is spelled."""
+    """Return text as markup; control characters are spelled."""
     return html.escape(printable(text))

@@ -1,4 +1,4 @@
-"""The option that says how much a long-running command logs."""
+"""The option for the log level of long-running commands."""
 
 from __future__ import annotations
 

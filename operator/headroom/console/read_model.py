@@ -50,7 +50,7 @@ class ServiceEntry:
 
 
 class ReadModel:
-    """Takes evaluations and returns what pages show. Use it on one event loop."""
+    """Takes evaluations and returns the values of pages. Use it on one event loop."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

@@ -170,7 +170,7 @@ def _camel(name: str) -> str:
 
 
 def _number(value: object) -> Any:
-    """Return a number of the spec; None for what is none."""
+    """Return a number of the spec; None for another value."""
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return value if plain and math.isfinite(value) else None  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from headroom.controller.warmup import WarmupDeps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """The cluster, the pods' metrics, the clock, and who is notified."""
+    """The cluster, the pods' metrics, the clock, and the listeners."""
 
     cluster: Cluster
     metrics: MetricsReader

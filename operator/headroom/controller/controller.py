@@ -73,7 +73,7 @@ class Controller:
         return self._resync.unlisted
 
     def unauthenticated_s(self) -> float:
-        """Return for how long the API server has accepted no credentials; 0 if it does."""
+        """Return the time for which the API server has accepted no credentials; 0 if it does."""
         return self._resync.unauthenticated_s()
 
     async def run(self) -> None:

@@ -82,7 +82,7 @@ _LEASES = ("coordination.k8s.io", "leases")
 
 
 def on_services(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
-    """Return what it takes to keep services in these namespaces; none named means all."""
+    """Return the permissions for services of these namespaces; none named means all."""
     return _in_each(namespaces, _PER_NAMESPACE)
 
 
@@ -92,14 +92,14 @@ def best_effort(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
 
 
 def on_marks(namespaces: Iterable[str] = ()) -> Iterator[Permission]:
-    """Return what `--mark-pods` takes, which lets its holder change the image of any pod."""
+    """Return the permissions of `--mark-pods`, which allow changes of any pod's image."""
     return _in_each(namespaces, _MARKS)
 
 
 def on_gateways(
     namespaces: Iterable[str], gateway_namespace: str, *, reviews_tokens: bool
 ) -> Iterator[Permission]:
-    """Return what routing through the gateways of a namespace takes."""
+    """Return the permissions for routing through the gateways of a namespace."""
     yield from _in_each(namespaces, _ROUTING)
     yield from _in_each([gateway_namespace], _GATEWAYS)
     if reviews_tokens:

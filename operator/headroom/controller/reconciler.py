@@ -136,7 +136,7 @@ class Reconciler:
                 raise
 
     async def _hold_deleted(self, context: ServiceContext, metadata: Manifest) -> None:
-        """Report that nothing is scaled or repaired any more, and what the deletion waits for."""
+        """Report that nothing is scaled or repaired any more, and the deletion's finalizers."""
         found = held_conditions.of_deletion(metadata.get("finalizers") or ())
         with suppress(NotFound, Conflict):  # it is gone, or will be read again
             await self._tick.hold(context, found, metadata.get("generation", 0))

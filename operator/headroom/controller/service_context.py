@@ -99,7 +99,7 @@ class ServiceContext:
         return min(max(last, scaling.min_replicas), scaling.max_replicas)
 
     def checkpoint(self) -> dict[str, object]:
-        """Return what status keeps for the next process."""
+        """Return the checkpoint in status for the next process."""
         known = self.decide.service
         return (
             known.state.to_checkpoint()
@@ -109,7 +109,7 @@ class ServiceContext:
 
 
 def restore(raw: Manifest, now_s: float) -> ServiceContext:
-    """Return the context from the object's status, so that what was learned survives a restart."""
+    """Return the context from the object's status, so that learned values survive a restart."""
     metadata = raw["metadata"]
     status = dict(raw.get("status") or {})
     state, budget, tokens = _restored(metadata, status)

@@ -27,7 +27,7 @@ from headroom.resources.object_conditions import is_true
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceDecision:
-    """The decide step, with what all services share for it."""
+    """The decide step, with the state that all services share for it."""
 
     ceilings: Ceilings
     competition: Competition
@@ -35,7 +35,7 @@ class ServiceDecision:
     route_status: Callable[[InferenceService], RouteStatus]
 
     def forget(self, uid: str) -> None:
-        """Discard what is shared of a deleted service."""
+        """Discard the shared state of a deleted service."""
         self.competition.forget(uid)
         self.ceilings.forget(uid)
         self.partners.forget(uid)
@@ -62,7 +62,7 @@ class ServiceDecision:
         tick_s: float,
         blocked: bool,
     ) -> DecisionInputs:
-        """Collect what the decision needs, with what other services leave to this one."""
+        """Collect the inputs of the decision, with the accelerators that other services leave."""
         now_s, samples = gathered.observation.now_s, context.gather.samples
         assert samples is not None
         lead_s = context.decide.service.state.cold_starts.p90_s or 0.0

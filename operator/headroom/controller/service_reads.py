@@ -25,7 +25,7 @@ from headroom.resources.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReads:
-    """The gather step, with what all services share for it."""
+    """The gather step, with the state that all services share for it."""
 
     cluster: Cluster
     metrics: MetricsReader
@@ -43,7 +43,7 @@ class ServiceReads:
         return tick_period.period_s(self.tick_s, len(self.cache))
 
     def forget(self, uid: str) -> None:
-        """Discard what is shared of a deleted service."""
+        """Discard the shared state of a deleted service."""
         self.shared.forget(uid)
         if self.warmer is not None:
             self.warmer.forget(uid)
@@ -85,7 +85,7 @@ class ServiceReads:
     async def conflicts(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest
     ) -> ConflictStatus:
-        """Return what other writers do to the replicas. Raises ClusterError."""
+        """Return other writers of the replicas. Raises ClusterError."""
         now_s, current = self.clock.now_s(), gathered.observation.current
         created = raw["metadata"].get("creationTimestamp")
         scalers = await self.scalers.read(

@@ -29,7 +29,7 @@ from headroom.resources import accelerators
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceTick:
-    """The steps of a tick, and what all services share."""
+    """The steps of a tick, with the state that all services share."""
 
     reads: ServiceReads
     decision: ServiceDecision
@@ -40,7 +40,7 @@ class ServiceTick:
     recording: Recording | None
 
     def forget(self, uid: str) -> None:
-        """Discard what is shared of a deleted service."""
+        """Discard the shared state of a deleted service."""
         self.reads.forget(uid)
         self.decision.forget(uid)
         if self.recording is not None:
@@ -79,7 +79,7 @@ class ServiceTick:
         conflicts: ConflictStatus,
         ceiling: Ceiling,
     ) -> None:
-        """Decide on what was gathered, then act and report. Raises ClusterError."""
+        """Decide on the gathered values, then act and report. Raises ClusterError."""
         blocked = conflicts.conflict is not None
         inputs = self.decision.inputs(
             context, service, gathered, ceiling, tick_s=self.reads.period_s, blocked=blocked
@@ -139,7 +139,7 @@ class ServiceTick:
         decided: DecisionResult,
         desired: int,
     ) -> None:
-        """Act, and report what came of it. Raises ClusterError."""
+        """Act, and report the result. Raises ClusterError."""
         service, gathered = tick.service, tick.gathered
         if replicas_to_write(service, gathered, desired) is not None:
             # Before the write that it explains: who finds the new replicas finds the reason.

@@ -21,7 +21,7 @@ from headroom.scaling.values.observation import PodState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceWrites:
-    """The act step, with what all services share for it."""
+    """The act step, with the state that all services share for it."""
 
     cluster: Cluster
     clock: Clock

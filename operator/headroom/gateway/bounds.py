@@ -1,4 +1,4 @@
-"""Bounds on what clients use of a gateway: bytes per connection, and numbers of connections.
+"""Bounds of a gateway's clients: bytes per connection, and numbers of connections.
 
 Envoy can bound neither the bytes that requests of HTTP/1.1 have buffered in sum, nor reset the
 largest of them (`reset_high_memory_stream` is for HTTP/2 alone). So the sum is bounded by its

@@ -1,4 +1,4 @@
-"""Key sets that gateways fetch, and what a token may cost that is tried with each key of them.
+"""Key sets that gateways fetch, and the cost of a token that is tried with each of their keys.
 
 A token that names no key, or one that all keys have, is tried with each, on a thread that all
 services share: 0.03 ms for a key of P-256, Ed25519 or RSA up to 4096 bits, 0.4 ms for P-521; a

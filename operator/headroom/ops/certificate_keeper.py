@@ -106,7 +106,7 @@ class CertificateKeeper:
             await asyncio.sleep(UNMET_AGAIN_AFTER_S if complaint else AGAIN_AFTER_S)
 
     async def renew(self) -> None:
-        """Write what must be renewed, and install the operator's.
+        """Renew due certificates, and install the operator's.
 
         Raises ClusterError, and ValueError where a Secret has not what it must have.
         """
@@ -136,7 +136,7 @@ class CertificateKeeper:
         return "its issuer, such as cert-manager, must write it"
 
     async def _issue(self) -> dict[str, float]:
-        """Write what must be renewed; return when the certificates expire, by Secret."""
+        """Renew due certificates; return when all expire, by Secret."""
         now_s = self._now_s()
         secret = await self._read(CA_SECRET)
         found = pairs_of(decoded(secret))

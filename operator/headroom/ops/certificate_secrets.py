@@ -26,7 +26,7 @@ Pairs = Mapping[str, KeyPair]
 
 
 def decoded(secret: Mapping[str, Any]) -> Data:
-    """Decode a Secret; what is not base64 counts as missing."""
+    """Decode a Secret; a value that is not base64 counts as missing."""
     found: Data = {}
     for key, text in (secret.get("data") or {}).items():
         try:

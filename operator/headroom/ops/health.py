@@ -86,7 +86,7 @@ class Health:
         )
 
     def readyz(self) -> tuple[Check, ...]:
-        """Return the checks of what a decision needs."""
+        """Return the checks of a decision's prerequisites."""
         listed = self._controller.cache.synced.is_set()
         unlisted = (
             "InferenceServices are not listed yet: check that the CustomResourceDefinition is "
@@ -99,7 +99,7 @@ class Health:
         )
 
     def about(self) -> dict[str, Any]:
-        """Return who leads, and which namespaces cannot be read, for information."""
+        """Return the leader, and the namespaces that cannot be read, for information."""
         services: dict[str, Any] = {"services": len(self._controller.cache)}
         if unlisted := self._controller.unlisted:
             services["unlisted"] = dict(unlisted)

@@ -135,7 +135,7 @@ class OperatorMetrics:
         self._show(service, figures.of_generation(decision, measured))
 
     def classes_measured(self, service: InferenceService, classes: ClassState) -> None:
-        """Show what each class with promises of its own attained, and no others."""
+        """Show the attainment of each class with promises of its own, and of no others."""
         for name in (CLASS_ATTAINMENT, CLASS_USED):
             self._services.clear((service.namespace, service.name), name)
         self._show(service, figures.of_classes(classes))

@@ -1,4 +1,4 @@
-"""Checks what the operator needs from the cluster: the current CRD, and permissions.
+"""Checks the operator's prerequisites in the cluster: the current CRD, and permissions.
 
 Repeated, since both may be removed. Without an answer of the API server the last result is kept: an
 unavailable API server is no fault of the installation.
@@ -95,7 +95,7 @@ class Prerequisites:
             await asyncio.sleep(AGAIN_AFTER_S if met else UNMET_AGAIN_AFTER_S)
 
     async def _about_the_resource(self) -> str:
-        """Return what is wrong with the CRD as served; empty if nothing is."""
+        """Return the defect of the served CRD; empty if there is none."""
         found = await self._api.fetch(f"/openapi/v3/apis/{GROUP}/{VERSION}")
         if found.status in (403, 404):
             return f"the API server serves no {PLURAL}.{GROUP}/{VERSION}: {APPLY_THE_CRD}"

@@ -111,7 +111,7 @@ def of_generation(
 
 
 def of_classes(classes: ClassState) -> Iterator[Figure]:
-    """Yield what each class with promises of its own attained; the others have no series."""
+    """Yield the attainment of each class with promises of its own; the others have no series."""
     for one in classes.judgement.classes if classes.judgement is not None else ():
         name = one.promise.name
         if name != SERVICE:
@@ -120,7 +120,7 @@ def of_classes(classes: ClassState) -> Iterator[Figure]:
 
 
 def of_minute(*, kept: bool) -> Iterator[Figure]:
-    """Yield what a one-minute SLO window with traffic adds to each count.
+    """Yield the increase of each count by a one-minute SLO window with traffic.
 
     Both outcomes are there from the first minute on, so that a rate exists.
     """

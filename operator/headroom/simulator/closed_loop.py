@@ -1,4 +1,4 @@
-"""A closed loop as a workload: its users are clients, its arrivals those of ideal answers.
+"""A closed loop as a workload: its users are clients, its arrivals their undelayed demand.
 
 The kernel makes the actual requests of users. The bounds, which plan from arrivals, get the demand
 of N users of a healthy service: N / (think_s + its mean latency), evenly spaced. Worked: 60 users

@@ -1,4 +1,4 @@
-"""The doctor reads the Secrets of gateways where an operator has gateways, and what it may do."""
+"""The doctor reads the Secrets of gateways where an operator has gateways, and its permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes to the second: when a refused or troubled child is asked for again, and what may wait."""
+"""Writes to the second: when a refused or troubled child is tried again, and which may wait."""
 
 from __future__ import annotations
 

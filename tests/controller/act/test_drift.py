@@ -1,4 +1,4 @@
-"""Drift is a difference from what the API server made of the last apply, and nothing else is."""
+"""Drift is a difference from the API server's result of the last apply, and nothing else is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a scale-down takes: the broken, then the least loaded, and what keeps marks from harm."""
+"""Pods that a scale-down takes: broken ones, then the least loaded; and the safety of marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hidden demand, retries and what more replicas cannot change are conditions of the service."""
+"""Conditions of hidden demand, retries, and obstacles that more replicas cannot change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error budget: minutes counted by hand, and what a restart keeps of them."""
+"""The error budget: minutes counted by hand, and their checkpoint."""
 
 from __future__ import annotations
 

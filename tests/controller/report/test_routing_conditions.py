@@ -1,4 +1,4 @@
-"""A service without a gateway has a reason, and a next step, by what is used up or absent."""
+"""A service without a gateway has a reason and a next step for each cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schedule to the moment: lag, pauses that were asked for, a heartbeat, what is overdue."""
+"""The schedule to the moment: lag, requested pauses, a heartbeat, overdue services."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache reports what is new and what is gone, in whatever order events arrive."""
+"""The cache reports new and deleted objects, in whatever order events arrive."""
 
 from __future__ import annotations
 

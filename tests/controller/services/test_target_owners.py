@@ -1,4 +1,4 @@
-"""Several InferenceServices and one workload: who goes first, whatever the order."""
+"""Several InferenceServices and one workload: one of them owns it, whatever the order."""
 
 from __future__ import annotations
 

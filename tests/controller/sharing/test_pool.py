@@ -1,4 +1,4 @@
-"""A pool over time: a scheduler that places what fits, services that ask for what they may."""
+"""A pool over time: a scheduler that places fitting pods, services that request their share."""
 
 from __future__ import annotations
 

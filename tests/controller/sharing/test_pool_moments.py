@@ -1,4 +1,4 @@
-"""A pool to the second: when a shortage presses, what it is given, and when it is forgotten."""
+"""A pool to the second: when a shortage counts, its share, and when it is forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bound on what the rate asks for while only full batches were seen."""
+"""The bound of the replicas for the rate while only full batches were seen."""
 
 from __future__ import annotations
 

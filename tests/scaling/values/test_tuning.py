@@ -1,4 +1,4 @@
-"""Each component can be left out, and none of them is what keeps the decision safe."""
+"""Each component can be left out, and the decision stays safe."""
 
 from __future__ import annotations
 

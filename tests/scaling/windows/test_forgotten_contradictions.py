@@ -1,4 +1,4 @@
-"""A replica that lied for a while: what is forgotten, started again, and never learned."""
+"""A replica that lied for a while: its counters start again, and are never learned from."""
 
 from __future__ import annotations
 

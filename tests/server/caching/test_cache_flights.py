@@ -1,4 +1,4 @@
-"""One model's cache: which request executes, which wait, and how the waiting ones end."""
+"""One model's cache: one of equal requests executes, the others wait for it."""
 
 from __future__ import annotations
 

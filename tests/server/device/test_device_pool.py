@@ -1,4 +1,4 @@
-"""Several devices on one queue: when a position is served, and the capacity of all."""
+"""Several devices on one queue: time until a position is served, and the capacity of all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one-pass parser of JSON tensors accepts what the general parser accepts, and no more."""
+"""The one-pass parser of JSON tensors accepts the same bodies as the general parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder of models: what is found, selected and refused, and `headroom-server check`."""
+"""A folder of models: found, selected and refused ones, and `headroom-server check`."""
 
 from __future__ import annotations
 

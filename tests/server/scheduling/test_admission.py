@@ -1,4 +1,4 @@
-"""Admission: who may wait, when to retry, and the usable share of deadlines."""
+"""Admission: accepted requests, times of retries, and the usable share of deadlines."""
 
 from __future__ import annotations
 

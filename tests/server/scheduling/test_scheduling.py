@@ -1,4 +1,4 @@
-"""Predictions for a new request, refusals based on them, and what is known of the device."""
+"""Predictions for a new request, refusals based on them, and the knowledge of the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failing, hanging and lost devices over HTTP: which requests fail, and what probes say."""
+"""Failing, hanging and lost devices over HTTP: failed requests, and answers of probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON report: golden, stable, back again, and plain about what it cannot read."""
+"""The JSON report: golden, stable, read back, and with errors for other texts."""
 
 from __future__ import annotations
 

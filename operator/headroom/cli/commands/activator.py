@@ -21,7 +21,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
-    """The operator, the gateways, and what this process authenticates with."""
+    """The operator, the gateways, and the credentials of this process."""
 
     operator: Annotated[
         str, typer.Option(help="URL of the operator, such as https://10.96.0.7:18001.")

@@ -11,7 +11,7 @@ from headroom.scaling.values.demand import DemandKnown
 
 
 def signals_line(service: Mapping[str, Any], status: Status) -> str:
-    """Return the measured load, latencies and utilization next to what they may be."""
+    """Return the measured load, latencies and utilization next to their bounds."""
     slo, signals = service["spec"]["slo"], status.signals
     if signals is None:
         return "No metrics yet."
@@ -45,7 +45,7 @@ def _latencies(
 
 
 def promise_lines(status: Status) -> Iterator[str]:
-    """Yield what arrivals do not show of the demand, and the margin that was learned."""
+    """Yield the demand that arrivals do not show, and the learned margin."""
     demand, slo = status.demand, status.slo
     if demand is not None and demand.known != DemandKnown.EXACT:
         yield f"Demand is {demand.sentence}"

@@ -97,7 +97,7 @@ def _heading(service: Mapping[str, Any], status: Status) -> Text:
 
 
 def _doubt(status: Status) -> Text:
-    """Return what the decision's reason does not say: it may be that of older metrics."""
+    """Return a note beyond the decision's reason, which may be that of older metrics."""
     signals = status.signals
     if signals is None or signals.freshness == Freshness.FRESH or not status.ready_replicas:
         return Text(end="")

@@ -42,7 +42,7 @@ class Gateways:
     keeper: CertificateKeeper
 
     def loops(self) -> tuple[Coroutine[None, None, None], ...]:
-        """Return what runs as long as the operator."""
+        """Return the tasks that run as long as the operator."""
         return (
             self.keeper.watch(),
             self.xds.serve(self.choice.port),

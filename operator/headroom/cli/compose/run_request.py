@@ -37,7 +37,7 @@ class RunRequest:
     caps: Caps
 
     def permissions(self) -> list[Permission]:
-        """Return what the operator's ServiceAccount must be granted."""
+        """Return the permissions that the operator's ServiceAccount needs."""
         namespaces, lease, gateway = self.namespaces, self.lease, self.gateway
         needed = list(permissions.on_services(namespaces))
         if self.settings.marks_pods:

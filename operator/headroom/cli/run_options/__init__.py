@@ -1,1 +1,1 @@
-"""The options of `headroom run`: a module per topic, each with its options and what they say."""
+"""The options of `headroom run`, one module per topic."""

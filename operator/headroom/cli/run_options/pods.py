@@ -37,7 +37,7 @@ class PodOptions:
     ] = None
 
     def settings(self, *, has_gateways: bool) -> Settings:
-        """Return what manifests are built with."""
+        """Return the settings with which manifests are built."""
         from headroom.resources.settings import DOWNLOADER_IMAGE, Settings
 
         return Settings(

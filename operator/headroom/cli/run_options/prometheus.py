@@ -40,7 +40,7 @@ class PrometheusOptions:
     ] = None
 
     def urls(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the URLs by name; raise BadParameter for what is not NAME=URL."""
+        """Return the URLs by name; raise BadParameter for a text that is not NAME=URL."""
         try:
             return prometheus_sources(self.prometheus or ())
         except ValueError as error:

@@ -37,7 +37,7 @@ def decision_section(row: ServiceSummary, last: Evaluation | None) -> Markup:
 
 
 def _promise(row: ServiceSummary) -> Iterator[str]:
-    """Yield what arrivals do not show of the demand, and the margin that was learned."""
+    """Yield the demand that arrivals do not show, and the learned margin."""
     if row.demand is not None and row.demand.known != DemandKnown.EXACT:
         yield f"demand is {row.demand.sentence}"
     if row.slo is not None and row.slo.sentence:

@@ -119,13 +119,13 @@ def _figures(row: ServiceSummary, cost: Cost | None) -> Markup:
 
 
 def _partner(namespace: str, partner: PartnerStatus) -> tuple[str, Markup, str]:
-    """Return the other pool of a pair, with a link to its page, and what is known of it."""
+    """Return the other pool of a pair with its state, and a link to its page."""
     link = tag("a", partner.name, href=f"/services/{namespace}/{partner.name}")
     return f"{partner.role} pool", link, partner.sentence.partition(", ")[2]
 
 
 def _rate(row: ServiceSummary) -> str:
-    """Return the unit of the arrivals, with what is known of the demand behind them."""
+    """Return the unit of the arrivals, with the known demand behind them."""
     demand = row.demand
     if demand is None or demand.known == DemandKnown.EXACT:
         return "requests/s"

@@ -1,4 +1,4 @@
-"""The table of all services: a row each, with what it promises, needs and has. Pure."""
+"""The table of all services: a row each, with its targets, needs and replicas. Pure."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _row(one: ServiceEntry, now_s: float) -> Markup:
 
 
 def _because(row: ServiceSummary) -> str:
-    """Return what needs attention, else the reason of the number of replicas."""
+    """Return the condition that needs attention, else the reason of the number of replicas."""
     return row.why if row.state.needs_attention else row.reason or fmt.UNKNOWN
 
 

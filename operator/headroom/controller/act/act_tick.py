@@ -1,4 +1,4 @@
-"""All writes of a tick to what a service owns: drifted children, and replicas.
+"""All writes of a tick to a service's objects: drifted children, and replicas.
 
 Each write is guarded. Replicas are written for the Deployment that the decision was made from (its
 resourceVersion) or not at all; children are written only if the object of that name is Headroom's.
@@ -132,7 +132,7 @@ class Writes:
         return self.now_s < state.children_due_s
 
     async def _update(self, live: Manifest) -> tuple[Manifest, WriteResult]:
-        """Write what drifted; return the Deployment as it is then, and what is not as desired.
+        """Write drifted children; return the Deployment, and the remaining differences.
 
         A Deployment that is refused stays as it was read: what runs is scaled all the same. No
         child follows a spec whose Deployment is not valid.

@@ -72,7 +72,7 @@ class ChildWriter:
         return live
 
     def is_undone(self, manifest: Manifest, live: Manifest) -> bool:
-        """Return whether another client changed what was applied from this manifest."""
+        """Return whether another client changed fields that were applied from this manifest."""
         applied = self._applied.get(_name(manifest))
         return (
             applied is not None

@@ -58,7 +58,7 @@ class DeploymentWriter:
         await self.state.writer.create(self.cluster, with_replicas, self.manifest)
 
     async def apply(self, live: Manifest, *, undone: bool) -> Manifest:
-        """Repair what drifted; return the Deployment as it is then. Raises ClusterError.
+        """Repair drift; return the Deployment as it is then. Raises ClusterError.
 
         `undone`: another client has undone what was written last.
         """

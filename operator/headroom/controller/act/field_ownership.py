@@ -35,7 +35,7 @@ def is_applied_by_us(manifest: Mapping[str, Any]) -> bool:
 
 
 def handover(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the JSON patch that splits what the POST owns, or nothing where it is split.
+    """Return the JSON patch that splits the fields of the POST; empty where they are split.
 
     It carries the resourceVersion that was read, so that a change in between makes it a conflict;
     a `test` operation that fails is answered with 422 without a reason.
@@ -93,7 +93,7 @@ def _applies(entry: Mapping[str, Any]) -> bool:
 
 
 def _without(fields: _Fields, removed: _Fields) -> _Fields:
-    """Fields less those removed; a leaf of what is removed takes everything below it."""
+    """Fields less those removed; a removed leaf takes everything below it."""
     left: _Fields = {}
     for key, value in fields.items():
         if key not in removed:

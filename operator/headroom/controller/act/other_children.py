@@ -61,7 +61,7 @@ def _checked(
     now_s: float,
     every_s: float,
 ) -> ChildrenCheck:
-    """Return what a check found, and when the next one is due."""
+    """Return the result of a check, and the time of the next one."""
     next_s, refused_since_s = now_s + every_s, None
     passing = [one for one in troubles if not isinstance(one, Rejected | Forbidden)]
     again = before is not None and before.children is children and before.passing

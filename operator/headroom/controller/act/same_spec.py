@@ -39,7 +39,7 @@ async def write_again(
 
 
 async def _same(cluster: Cluster, named: Manifest, read: Manifest) -> Manifest:
-    """Read the object again; raise Conflict unless what was decided about it still holds."""
+    """Read the object again; raise Conflict unless the decision still applies to it."""
     kind, metadata = named["kind"], named["metadata"]
     now = await cluster.get(named["apiVersion"], kind, metadata["namespace"], metadata["name"])
     if _decided_on(now) != _decided_on(read):

@@ -1,4 +1,4 @@
-"""Names the differences of two pod templates, which say what a rollout is for. Pure.
+"""Names the differences of two pod templates, to explain a rollout. Pure.
 
 Only places are named, no values: they may be secrets.
 """

@@ -86,7 +86,7 @@ async def mark(
     replicas: int,
     now_s: float,
 ) -> str:
-    """Mark the pods in excess of `replicas`, and no other; return what was rejected.
+    """Mark the pods in excess of `replicas`, and no other; return the rejected ones.
 
     Where nothing is to be removed, the operator's marks are removed.
     """
@@ -133,7 +133,7 @@ async def _write(
 
 
 def _manifest(service: InferenceService, one: ObservedPod, why: str) -> Manifest:
-    """Return what is applied: the mark, or nothing, which removes the operator's mark.
+    """Return the applied fields: the mark, or none, which removes the operator's mark.
 
     The UID keeps it from another pod of the name.
     """

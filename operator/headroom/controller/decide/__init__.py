@@ -1,1 +1,1 @@
-"""Step 2 of a tick: from what was gathered to the desired number of replicas. Pure."""
+"""Step 2 of a tick: from the gathered values to the desired number of replicas. Pure."""

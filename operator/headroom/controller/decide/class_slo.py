@@ -1,4 +1,4 @@
-"""Promises per class: what the servers counted of each class in the last minute. Pure.
+"""Promises per class: the servers' counts of each class in the last minute. Pure.
 
 A server that does not count per class leaves the promises unmeasured, and nothing is guessed.
 """

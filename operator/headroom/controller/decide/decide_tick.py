@@ -1,4 +1,4 @@
-"""The decision of one tick: decide() on what was gathered, then the post-rules. Pure."""
+"""The decision of one tick: decide() on the gathered values, then the post-rules. Pure."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DecisionInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """The decision, and what it was made from."""
+    """The decision, and its inputs."""
 
     decision: Decision
     policy: Policy
@@ -134,7 +134,7 @@ def decide_tick(inputs: DecisionInputs, known: ServiceState) -> DecisionResult:
 
 
 def _client_signals(gateway: GatewaySLI, first: Decision, state: State) -> Signals | None:
-    """Return what clients see, where gateways count it; they do not count per class."""
+    """Return the clients' signals, where gateways count them; they do not count per class."""
     if not gateway.watched:
         return None
     if state.classes.judgement is None:
@@ -143,7 +143,7 @@ def _client_signals(gateway: GatewaySLI, first: Decision, state: State) -> Signa
 
 
 def _zero(inputs: DecisionInputs, idle: IdleTracker) -> ScaleToZeroInputs | None:
-    """Return what the post-rule of scale to zero needs, if the last replica may go."""
+    """Return the input of the post-rule of scale to zero, if the last replica may go."""
     return post_rule_inputs(
         idle,
         inputs.route,

@@ -1,4 +1,4 @@
-"""Remembers for one service what its schedules say, until one of them may start or end.
+"""Caches the floor of a service's schedules until one of them may start or end.
 
 Each service has its own: in a cache of all services, those with many schedules would push out the
 answers of the others, and each tick would search again.

@@ -55,7 +55,7 @@ class GatewaySLI:
     """Whether most requests reach the replicas without a gateway."""
 
     def observe(self, policy: Policy, totals: ServiceTotals | None, now_s: float) -> GatewaySLI:
-        """Process what the gateways have counted by now; None: requests do not come through them.
+        """Process the gateways' counts by now; None: requests do not come through them.
 
         Nothing begins until each gateway was read once, so that none is taken for zero.
         """
@@ -83,7 +83,7 @@ class GatewaySLI:
         )
 
     def compared(self, replicas: Signals) -> GatewaySLI:
-        """Compare with what the replicas report: a target's other Services lead past gateways."""
+        """Compare with the replicas' counts: a target's other Services bypass gateways."""
         seen, arrived = self.signals.arrival_rps, replicas.arrival_rps
         bypassed = self.bypassed
         if self.watched and seen.value is not None and seen.fresh and arrived.fresh:
@@ -93,7 +93,7 @@ class GatewaySLI:
 
     @property
     def rates(self) -> dict[str, float | None]:
-        """Return the requests a second by what becomes of them; nothing where none are counted."""
+        """Return the requests a second by outcome; nothing where none are counted."""
         if not self.watched:
             return {}
         return {"arrived": self.signals.arrival_rps.value, "missed": self.missed_rps}
@@ -118,7 +118,7 @@ DIRECT = GatewaySLI()
 
 
 def rejected_at_gateway(totals: ServiceTotals | None) -> GatewayRejections | None:
-    """Return what the gateways rejected so far; None if not every gateway was read yet."""
+    """Return the requests that gateways rejected so far; None if not every one was read yet."""
     if totals is None or not totals.complete:
         return None
     return GatewayRejections(time_s=totals.time_s, requests=float(totals.counted.rejected))

@@ -77,7 +77,7 @@ class Measured:
 
 
 def completed(decision: Decision, measured: Iterable[Measured]) -> Decision:
-    """Return the decision with what the model could not measure of the service's own promises.
+    """Return the decision with measurements of the service's own promises that the model lacks.
 
     A histogram that stands for the time per output token counts no requests: the model does not
     read it, but it shows whether the promise is kept.

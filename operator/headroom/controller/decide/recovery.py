@@ -33,7 +33,7 @@ halved. If there are more, all are left out."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFailure:
-    """An exception inside the decision, and what it cost."""
+    """An exception inside the decision, and its effect."""
 
     error: Exception
     in_a_row: int
@@ -52,7 +52,7 @@ class DecisionFailure:
 def decide_or_keep(
     inputs: DecisionInputs, known: ServiceState
 ) -> tuple[DecisionResult, DecisionFailure | None]:
-    """Decide; after an exception, decide with what remains, and say what it was."""
+    """Decide; after an exception, decide with the remaining samples, and report it."""
     try:
         return decide_tick(inputs, known), None
     except Exception as error:  # noqa: BLE001  (whatever it is, it must not recur)
@@ -126,7 +126,7 @@ def _safe(
     failure: DecisionFailure,
     culprits: Sequence[PodSample],
 ) -> DecisionResult:
-    """Return a result that removes nothing, with what was left out."""
+    """Return a result that removes nothing, with the samples that were left out."""
     if result is None:
         result = _nothing_decided(inputs, known)
     current, decision = inputs.observation.current, result.decision

@@ -44,7 +44,7 @@ def check(
     replicas: int,
     now_s: float,
 ) -> ConflictStatus:
-    """Return what other writers do to a workload that has this many replicas requested."""
+    """Return the conflict with other writers of a workload's replicas."""
     return ConflictStatus(
         conflict=conflict(
             service,

@@ -52,7 +52,7 @@ class TokenRates:
 
     @property
     def measurement(self) -> GenerationMeasurement | None:
-        """Return what was measured; None for a service that generates nothing."""
+        """Return the measured rates; None for a service that generates nothing."""
         if not self.last:
             return None
         elapsed_s = self.added[-1][0] - self.added[0][0]

@@ -101,7 +101,7 @@ class TokenSLOController:
         return self if measured is None else replace(self, measured=measured)
 
     def split_by(self, decision: Decision) -> TokenSLOController:
-        """Return the controller with what the decision made of the same requests, if it is less.
+        """Return the controller with the decision's factor for the same requests, if it is less.
 
         A target between two bounds of the servers' histogram splits a bucket: where its requests
         are, the model of the decision knows better than an even spread.
@@ -118,7 +118,7 @@ class TokenSLOController:
         )
 
     def adjust_policy(self, policy: Policy) -> Policy:
-        """Return what decide() is given: the same policy while no extra capacity is needed."""
+        """Return the policy for decide(): the same one while no extra capacity is needed."""
         return replace(policy, capacity_factor=self.capacity_factor) if self.logarithm else policy
 
     def is_largest(self, policy: Policy) -> bool:
@@ -152,12 +152,12 @@ class TokenSLOController:
         return replace(kept, logarithm=min(most, max(0.0, self.logarithm + step)))
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; empty if nothing was learned."""
+        """Return the checkpoint for a restart as JSON values; empty if nothing was learned."""
         return {"tokenRoom": float(f"{self.capacity_factor:.6g}")} if self.logarithm else {}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Mapping[str, object]) -> TokenSLOController:
-        """Return what `to_checkpoint` wrote; raise ValueError for anything else."""
+        """Read a checkpoint of `to_checkpoint`; raise ValueError for anything else."""
         room = checkpoint.get("tokenRoom", 1.0)
         if not isinstance(room, int | float) or not 1.0 <= room <= LARGEST_FACTOR:
             rule = f"checkpoint tokenRoom must be a number in 1..{LARGEST_FACTOR:g}"

@@ -61,7 +61,7 @@ class TokenWindow:
         return sum(float(counts[-1]) for _, counts in self.added)
 
     def latest(self, now_s: float) -> _Counts | None:
-        """Return what was counted at this tick; None without requests."""
+        """Return the counts of this tick; None without requests."""
         if not self.added or self.added[-1][0] != now_s:
             return None
         return self.added[-1][1]
@@ -83,7 +83,7 @@ class TokenWindow:
 
 
 def _grown(pairs: Sequence[tuple[LatencyCounts, LatencyCounts | None]], size: int) -> _Counts:
-    """Return what all pods added: one table, because a thousand small arrays take 0.1 s."""
+    """Return the counts of all pods in one table, because a thousand small arrays take 0.1 s."""
     if not pairs:
         return np.zeros(size)
     nothing = (0.0,) * size

@@ -1,4 +1,4 @@
-"""Leader election: which of several operators decides, and for how long it may write.
+"""Leader election: one of several operators decides, and writes while its lease is valid.
 
 `record` and `candidate` are pure: the content of a Lease, and what a candidate does about it.
 `election` drives a candidate through its `election_ports`, and begins and ends a `leader_task`;

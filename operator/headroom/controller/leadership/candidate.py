@@ -1,4 +1,4 @@
-"""One candidate for a Lease: what it has seen and written, and what it does next. Pure.
+"""One candidate for a Lease: its observations, writes and next step. Pure.
 
 The algorithm is client-go's. A follower remembers when, by its own clock, the record last changed,
 and takes over once that is longer ago than the record's duration: the clocks of two machines are
@@ -75,7 +75,7 @@ class Candidate:
         return max(0.0, self.renewed_s + self.times.renew_within_s - now_s)
 
     def with_record(self, record: LeaseRecord | None, now_s: float) -> Candidate:
-        """Process what was read; None: there is no such Lease."""
+        """Process the Lease that was read; None: there is no such Lease."""
         changed = self.seen is None or record != self.seen
         mine = record is not None and record.holder == self.identity
         return replace(
@@ -87,7 +87,7 @@ class Candidate:
         )
 
     def claim(self, now_s: float, stamp: str) -> LeaseRecord | None:
-        """Return what to write to take or renew the lease; None while another holder's is valid.
+        """Return the record that takes or renews the lease; None while another holder's is valid.
 
         `stamp` is the wall-clock time that the Lease shows.
         """
@@ -107,7 +107,7 @@ class Candidate:
         )
 
     def with_written(self, record: LeaseRecord, asked_s: float, now_s: float) -> Candidate:
-        """Note that what it claimed at `asked_s` was stored."""
+        """Note that its claim of `asked_s` was stored."""
         return replace(
             self,
             seen=record,
@@ -122,7 +122,7 @@ class Candidate:
         return replace(self, current=False)
 
     def release_record(self, stamp: str) -> LeaseRecord | None:
-        """Return what to write to release the lease; None if it may be another operator's."""
+        """Return the record that releases the lease; None if it may be another operator's."""
         if self.seen is None or not self.current or self.seen.holder != self.identity:
             return None
         return replace(self.seen, holder="", duration_s=1.0, renewed=stamp)

@@ -32,5 +32,5 @@ class Note(Protocol):
     """Annotation as last read."""
 
     def written(self) -> str:
-        """Return what the Lease is to say; empty to leave it as it is."""
+        """Return the annotation for the Lease; empty to leave it as it is."""
         ...

@@ -36,7 +36,7 @@ class LeaseStore:
     name: str
 
     def __str__(self) -> str:
-        """Return what the log calls it."""
+        """Return its name for the log."""
         return f"{self.namespace}/{self.name}"
 
     async def read(self) -> LeaseRecord | None:

@@ -97,7 +97,7 @@ class ErrorBudget:
         return missed / counted / (1 - objective) if counted else None
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; below 600 bytes."""
+        """Return the checkpoint for a restart as JSON values; below 600 bytes."""
         return {
             "minute": self.minute,
             "recent": [self.recent_kept, self.recent_missed],
@@ -106,7 +106,7 @@ class ErrorBudget:
 
     @classmethod
     def from_checkpoint(cls, checkpoint: object) -> ErrorBudget:
-        """Read what `to_checkpoint` wrote; raise ValueError for anything else."""
+        """Read a checkpoint of `to_checkpoint`; raise ValueError for anything else."""
         if not isinstance(checkpoint, Mapping):
             raise ValueError(f"errorBudget must be an object; got {checkpoint!r:.80}")
         minute, days = checkpoint.get("minute"), checkpoint.get("days")

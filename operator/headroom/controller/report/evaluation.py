@@ -28,12 +28,12 @@ class Evaluation:
 
 
 class DecisionListener(Protocol):
-    """Shows people what is decided; nothing depends on it."""
+    """Shows decisions to people; nothing depends on it."""
 
     def on_decision(self, evaluation: Evaluation) -> None:
         """Process an evaluation, at once and without I/O."""
         ...
 
     def on_removed(self, namespace: str, name: str) -> None:
-        """Drop what is kept of a service that is gone."""
+        """Discard the state of a deleted service."""
         ...

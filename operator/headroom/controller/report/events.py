@@ -75,7 +75,7 @@ def of_scaling(decision: Decision, replicas: int, requested: int | None = None) 
 
 
 def of_preemption(preemption: str) -> Event:
-    """Report who yields accelerators to a service that is short of them."""
+    """Report the services that yield accelerators to one that is short of them."""
     return Event(reason=StatusReason.PREEMPTING_LOWER_PRIORITY, note=preemption, action="Scale")
 
 
@@ -192,5 +192,5 @@ def manifest(
 
 
 def _cut(note: str) -> str:
-    """Cut a note to what the API server accepts, between characters."""
+    """Cut a note to the length that the API server accepts, between characters."""
     return note.encode(errors="replace")[:MAX_NOTE_BYTES].decode(errors="ignore")

@@ -50,7 +50,7 @@ class _Service:
 
 
 class Recording:
-    """Appends to a journal what each service saw at its ticks."""
+    """Appends the observations of each service's ticks to a journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal: Journal | None = journal

@@ -31,7 +31,7 @@ ANNOUNCED_WITHIN_S = 3.0
 
 
 class Reporter:
-    """Writes what was found. `instance` names this process in events."""
+    """Writes the results of ticks. `instance` names this process in events."""
 
     def __init__(
         self, cluster: Cluster, cache: ServiceCache, recorder: Recorder, instance: str
@@ -79,7 +79,7 @@ class Reporter:
         services: int,
         before_write: bool = False,
     ) -> None:
-        """Update status after a tick, or before its write, and post events for what changed."""
+        """Update status after a tick, or before its write, and post events for changes."""
         if state.damping is None:
             state.damping = Damping.of_stored(state.conditions)
         found, state.damping = state.damping.damped(condition_rules.of_tick(tick), now_s)

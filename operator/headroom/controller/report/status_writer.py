@@ -16,7 +16,7 @@ from headroom.resources.names import FIELD_MANAGER
 
 @dataclass(frozen=True, slots=True)
 class StatusWriter:
-    """Writes to the cluster, and tells the cache what is stored."""
+    """Writes status to the cluster, and updates the cache with the stored object."""
 
     cluster: Cluster
     cache: ServiceCache

@@ -1,4 +1,4 @@
-"""The status after a tick, and what of it users act on. Pure."""
+"""The status after a tick, and its parts on which users act. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def status_after(
 def key_after(
     tick: TickResult, written: WriteResult, found: Iterable[ConditionResult]
 ) -> StatusKey:
-    """Return what decides when status is written.
+    """Return the parts that decide when status is written.
 
     Messages and other measurements change at every tick and are written with the next refresh.
     """

@@ -39,7 +39,7 @@ class Lacking(NamedTuple):
 
 
 class GatewayRoom:
-    """The bytes of what is published, by key, the newest last."""
+    """The bytes of published routes, by key, the newest last."""
 
     def __init__(self) -> None:
         self.share = MOST_BYTES

@@ -57,7 +57,7 @@ class PublishedRoutes(NamedTuple):
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Return the published routes, without what is built of them."""
+        """Return the published routes, without their built resources."""
         return [one.route for one in self.built]
 
 
@@ -119,7 +119,7 @@ class PacedRoutes:
         now_s: float,
         in_use: Collection[str] = (),
     ) -> PublishedRoutes:
-        """Return what to publish; `kept` says which other keys stay as they are.
+        """Return the routes to publish; `kept` are other keys that stay as they are.
 
         Clients may still be led to the gateways for the keys `in_use`: these are taken over first.
         """

@@ -1,4 +1,4 @@
-"""All services as last parsed, with what their status says was learned."""
+"""All services as last parsed, with the learned values of their status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ParsedServices:
         return {service.uid: service for service, _ in self}
 
     def __iter__(self) -> Iterator[tuple[InferenceService, Learned]]:
-        """Yield every service that is not being deleted, and what was learned of it."""
+        """Yield every service that is not being deleted, with its learned values."""
         uids = self._cache.uids()
         for gone in self._parsed.keys() - set(uids):
             del self._parsed[gone]

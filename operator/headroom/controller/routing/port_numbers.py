@@ -44,7 +44,7 @@ class Recorded:
 def read(
     slices: Iterable[Manifest], services: Mapping[str, Manifest], taken: Iterable[int] = ()
 ) -> dict[str, Recorded]:
-    """Return what the slice of each service records, by UID; `services` are those that exist.
+    """Return the ports that slices record, by the service's UID; `services` are those that exist.
 
     Of two records of one port that are equally near, the older service's holds; a port that is
     `taken` has its service already.

@@ -94,7 +94,7 @@ class Learned:
 
     @classmethod
     def of(cls, status: Status) -> Learned:
-        """Return what the status of a service shows."""
+        """Return the learned values in a service's status."""
         generation = status.generation
         start_s = None if status.cold_start is None else seconds_of(status.cold_start.p90)
         return cls(
@@ -107,7 +107,7 @@ class Learned:
 def served(
     service: InferenceService, port: int, learned: Learned, pods: tuple[ReadyPod, ...]
 ) -> Served:
-    """Return what activators need to know about a service."""
+    """Return the configuration of a service for activators."""
     routing = service.spec.routing
     return Served(
         key=f"{service.namespace}/{service.name}",

@@ -1,4 +1,4 @@
-"""Publishes what gateways and activators have to know of all services in Gateway mode."""
+"""Publishes the configuration of gateways and activators for all services in Gateway mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class RoutePublisher:
-    """Composes the configuration of gateways and activators from what is known now."""
+    """Composes the configuration of gateways and activators from the present knowledge."""
 
     services: ParsedServices
     table: RouteTable

@@ -45,7 +45,7 @@ class Routed:
 
     @classmethod
     def recorded(cls, one: Recorded) -> Routed:
-        """Go on from what a slice records."""
+        """Continue from the record of a slice."""
         return cls(
             port=one.port,
             writer=ChildWriter(),
@@ -87,7 +87,7 @@ class Routed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The API server refuses what leads to a service."""
+    """The API server refuses a Service or slice."""
 
     service: InferenceService
     """Service as it was then: another spec is tried at once."""

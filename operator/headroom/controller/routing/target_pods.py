@@ -120,7 +120,7 @@ class TargetPods:
         return waited_s > PATIENCE_S or all(one.known for one, _ in self._targets.values())
 
     def of(self, uid: str) -> Target | None:
-        """Return what is known about a service's target; None where nothing is."""
+        """Return the target of a service; None while nothing is known of it."""
         found = self._targets.get(uid)
         return found[0] if found is not None and found[0].known else None
 
@@ -166,7 +166,7 @@ class TargetPods:
             apart_s = APART_S if is_calm else min(2.0 * apart_s, MOST_APART_S)
 
     async def _resolve(self, target: Target) -> None:
-        """Find the target, watch what it selects, and keep what is its own."""
+        """Find the target, watch the pods that it selects, and keep its own."""
         try:
             workload = await read_workload(self._cluster, target.service)
         except TargetUnusable:  # a condition says why

@@ -23,7 +23,7 @@ class FailureLog:
     left_out: int = 0
 
     def line(self, error: Exception, complaint: str, now_s: float) -> str | None:
-        """Return what to log of a failure; None: nothing, it is counted.
+        """Return the log line of a failure; None: it is only counted.
 
         What concerns a single service is always logged.
         """

@@ -1,4 +1,4 @@
-"""Back off while another client overwrites what the operator writes: replicas, or a child. Pure.
+"""Backs off while another client overwrites the operator's writes: replicas, or a child. Pure.
 
 One change by another client is kept until the decision changes. Three overwrites of
 what we wrote within ten minutes start a pause: nothing is written for five minutes, then one more
@@ -60,7 +60,7 @@ class OverwriteBackoff(Generic[Written]):
         return replace(changed, undone_s=(), pause_s=pause_s, until_s=now_s + pause_s)
 
     def written(self, value: Written, now_s: float) -> OverwriteBackoff[Written]:
-        """Note what the operator wrote."""
+        """Note the value that the operator wrote."""
         return replace(self, ours=value, wrote_s=now_s, by="")
 
     def is_paused(self, now_s: float) -> bool:

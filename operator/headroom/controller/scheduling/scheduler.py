@@ -115,7 +115,7 @@ class Scheduler:
             entry.running.cancel()
 
     def due_within(self, seconds: float) -> list[tuple[float, str]]:
-        """Return who is due so soon, or is being evaluated, since when, in order."""
+        """Return the services that are due so soon or being evaluated, and since when, in order."""
         horizon_s = asyncio.get_running_loop().time() + seconds
         return sorted(
             (entry.due_s, uid) for uid, entry in self._entries.items() if entry.due_s <= horizon_s
@@ -138,7 +138,7 @@ class Scheduler:
         )
 
     async def run(self) -> None:
-        """Evaluate what is due, until cancelled; then what runs is cancelled as well."""
+        """Evaluate due services until cancelled; running evaluations are then cancelled as well."""
         loop = asyncio.get_running_loop()
         try:
             while True:

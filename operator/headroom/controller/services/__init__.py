@@ -1,1 +1,1 @@
-"""The InferenceServices as last seen: watch cache, resync by LIST, and who owns which target."""
+"""The InferenceServices as last seen: watch cache, resync by LIST, owners of targets."""

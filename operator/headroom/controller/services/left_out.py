@@ -30,7 +30,7 @@ class LeftOut:
         self._by_scope: dict[str | None, frozenset[tuple[str, str]]] = {}
 
     def of(self, scope: str | None, services: Sequence[Manifest]) -> frozenset[str]:
-        """Note what a list has left out; return the UIDs, empty for a service without a name."""
+        """Note services that a list leaves out; return their UIDs, empty without a name."""
         named = [one["metadata"] for one in services]
         names = frozenset((one.get("namespace", ""), one.get("name", "")) for one in named)
         before = self._by_scope.get(scope, frozenset())

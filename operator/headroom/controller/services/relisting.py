@@ -8,7 +8,7 @@ from headroom.controller.services.service_cache import ServiceCache
 
 
 async def relist(cluster: Cluster, cache: ServiceCache, namespace: str) -> None:
-    """LIST the services of a namespace, and let that replace what was known; raise ClusterError."""
+    """Replace the known services of a namespace by those of a LIST; raise ClusterError."""
     begun, large = cache.begin_list(), set[str]()
     found, version = await cluster.list_at(
         *(API_VERSION, KIND, namespace),

@@ -71,7 +71,7 @@ class Resync:
         return self._unlisted.why()
 
     def unauthenticated_s(self) -> float:
-        """Return for how long each LIST has been answered with 401; 0 if the last one was not."""
+        """Return the time for which each LIST was answered with 401; 0 if the last one was not."""
         since_s = self._unauthenticated_since_s
         return 0.0 if since_s is None else asyncio.get_running_loop().time() - since_s
 
@@ -89,7 +89,7 @@ class Resync:
             group.create_task(self._retry())
 
     async def list_once(self) -> None:
-        """LIST all services, and let that replace what was known.
+        """Replace all known services by those of a LIST.
 
         Raises ClusterError where no namespace could be listed, or the kind is not served.
         """

@@ -25,7 +25,7 @@ class AcceleratorNote:
     """Accelerators that this process counts; None before it has counted."""
 
     def known(self, namespace: str) -> int:
-        """Return what an earlier leader counted in a namespace; 0 where it left no count."""
+        """Return an earlier leader's count of a namespace; 0 where it left none."""
         try:
             counts = orjson.loads(self.text or "{}")
         except orjson.JSONDecodeError:
@@ -34,7 +34,7 @@ class AcceleratorNote:
         return max(0, count) if isinstance(count, int) else 0
 
     def written(self) -> str:
-        """Return what the Lease is to say; empty to leave it as it is."""
+        """Return the annotation for the Lease; empty to leave it as it is."""
         if self.held is None:
             return ""
         counts = {namespace: count for namespace, count in self.held.items() if count}

@@ -129,13 +129,13 @@ class Ceilings:
         return granted
 
     def _room(self, uid: str, count: int) -> int:
-        """Return how many replicas of a service fit into what other services leave."""
+        """Return how many replicas of a service fit into the accelerators that others leave."""
         if self._caps.accelerators is None or not count:
             return MOST_REPLICAS
         return max(0, self._caps.accelerators - self._held.by_others(uid)) // count
 
     def _with_pair(self, uid: str, count: int, room: int, pair: PairNeeds | None) -> int:
-        """Return the room within its share of what both pools of a pair may have."""
+        """Return the room within its share of a pair's accelerators."""
         if pair is None or self._caps.accelerators is None:
             return room
         of_partner = self._held.of(pair.partner_uid)

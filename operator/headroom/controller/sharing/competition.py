@@ -32,7 +32,7 @@ class Competition:
     _keys_of: dict[str, frozenset[_PoolKey]] = field(default_factory=dict)
 
     def allocation(self, uid: str) -> Allocation | None:
-        """Return what a service may have; None if nothing is withheld from it."""
+        """Return the share of a service; None if nothing is withheld from it."""
         found = (self._pools[key].allocation(uid) for key in self._keys_of.get(uid, ()))
         withheld = [one for one in found if one is not None]
         return min(withheld, key=lambda one: one.replicas, default=None)
@@ -105,7 +105,7 @@ def seen(
     *,
     writable: bool = True,
 ) -> Seen:
-    """Return what the others see of a service: what it holds, lacks and wants of a resource.
+    """Return the accelerators that a service holds, lacks and wants, as the others see them.
 
     `count` are those of one replica. A pod holds its accelerators from when it has a node until it
     is gone. A surge replica of a rollout, beyond those that are wanted, is no shortage.

@@ -20,15 +20,15 @@ class HeldAccelerators:
         return uid in self._held
 
     def of(self, uid: str) -> int:
-        """Return what a service holds."""
+        """Return the accelerators of a service."""
         return self._held.get(uid, 0)
 
     def by_others(self, uid: str) -> int:
-        """Return what all other services hold."""
+        """Return the accelerators of all other services."""
         return self._total - self.of(uid)
 
     def set(self, uid: str, namespace: str, accelerators: int) -> None:
-        """Replace what a service holds."""
+        """Set the accelerators of a service."""
         more = accelerators - self.of(uid)
         self._total += more
         self.by_namespace[namespace] += more

@@ -1,4 +1,4 @@
-"""Divides what `--max-accelerators` leaves to a prefill and a decode pool. Pure.
+"""Divides the room below `--max-accelerators` between a prefill and a decode pool. Pure.
 
 A pair carries no more than its scarcer pool, so the one that asks first must not take what the
 other needs. Nothing is taken away.

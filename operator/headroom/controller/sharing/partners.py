@@ -59,7 +59,7 @@ class Partners:
         return self._seen(partner, service.uid, uid, now_s, tick_s)
 
     def needs(self, service: InferenceService, current: int) -> PairNeeds | None:
-        """Return what both pools of a pair last needed; None while that is not known of both."""
+        """Return the last needs of both pools of a pair; None while one is not known."""
         named = service.spec.prefill_ref
         if named is not None:
             other = self.cache.named(service.namespace, named.name)
@@ -79,7 +79,7 @@ class Partners:
     def note(
         self, service: InferenceService, decision: Decision, requested: int, ceiling: Ceiling
     ) -> None:
-        """Take in what a pool says of itself after a tick that requests this many replicas."""
+        """Take in the report of a pool after a tick that requests this many replicas."""
         pair = decision.pair
         if pair is None:
             self._reports.pop(service.uid, None)
@@ -91,7 +91,7 @@ class Partners:
         )
 
     def forget(self, uid: str) -> None:
-        """Discard what is known of a deleted service."""
+        """Discard the state of a deleted service."""
         self._reports.pop(uid, None)
         self._follow(uid, None)
 

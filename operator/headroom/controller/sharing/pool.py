@@ -83,7 +83,7 @@ class Pool:
             self._end()
 
     def allocation(self, uid: str) -> Allocation | None:
-        """Return what a service may have; None if nothing is withheld from it."""
+        """Return the share of a service; None if nothing is withheld from it."""
         return self._allocations.get(uid)
 
     def preempted_by(self, uid: str) -> str:
@@ -149,7 +149,7 @@ class Pool:
                 self._allocations[uid] = Allocation(replicas=least, preempted_by=winner.title)
 
     def _explain(self, overdue: Mapping[str, int]) -> None:
-        """Record which services yield to each short one, until it has what it lacks."""
+        """Record the services that yield to each short one, until it has its accelerators."""
         yielding = [
             (member.priority, f"{member.title} yields {number}")
             for uid, member in self._members.items()

@@ -1,4 +1,4 @@
-"""One service of a pool: what it holds, what it lacks, and since when. No I/O."""
+"""One service of a pool: the accelerators that it holds and lacks, and since when. No I/O."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Member:
 
     @property
     def title(self) -> str:
-        """The service as text, with what puts it first or last."""
+        """The service as text, with its priority."""
         return f"{self.seen.title} (priority {self.priority})"
 
     @property

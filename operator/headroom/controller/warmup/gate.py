@@ -110,7 +110,7 @@ def has_gate(raw: _RawPod) -> bool:
 
 
 def waits_for(raw: _RawPod) -> GateReason | None:
-    """Return what a pod's gate waits for; None if it is open or containers are not ready."""
+    """Return the reason of a closed gate; None if it is open or containers are not ready."""
     pod = read(raw, 0)
     if pod is None or pod.is_open or not pod.started:
         return None

@@ -81,7 +81,7 @@ def is_worth_writing(
 
 
 def status_manifest(pod: GatedPod, said: GateReason, now_s: float) -> dict[str, Any]:
-    """Return what is applied to the pod's status, at the version that was read."""
+    """Return the fields for the pod's status, at the version that was read."""
     known = pod.said
     changed = known is None or known.holds != said.holds or not pod.since
     return {

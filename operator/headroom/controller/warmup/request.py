@@ -62,7 +62,7 @@ class Inputs:
 
 
 def request_of(service: InferenceService) -> WarmupRequest | Inputs | None:
-    """Return what to send to pods of a service; None: nothing, the server warms itself."""
+    """Return the request for pods of a service; None: the server warms itself."""
     warmup = service.spec.warmup
     if not warmup.by_operator:
         return None

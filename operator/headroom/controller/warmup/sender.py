@@ -1,4 +1,4 @@
-"""Sends one warm-up request to a pod, and says what came of it."""
+"""Sends one warm-up request to a pod, and returns its result."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def send(
 
 
 def _refused(progress: Progress, path: str, answer: Response, now_s: float) -> Progress:
-    """Note an error response, with what to do about it."""
+    """Note an error response, with its remedy."""
     said = " ".join(answer.text.split())[:_SHOWN]
     words = f"{path} answered {answer.status}" + (f" ({said})" if said else "")
     if 400 <= answer.status < 500 and answer.status not in _TRY_LATER:

@@ -1,1 +1,1 @@
-"""Envoy's bootstrap configuration: what a gateway knows before the operator's first snapshot."""
+"""Envoy's bootstrap configuration, until the operator's first snapshot."""

@@ -23,7 +23,7 @@ _MONITORS = "envoy.extensions.resource_monitors"
 
 
 def overload_manager(heap_bytes: int | None) -> Json:
-    """Build what bounds connections, and what happens when memory runs out all the same."""
+    """Build the bounds of connections, and the actions when memory runs out all the same."""
     memory = _memory_monitor(heap_bytes)
     scaled = {"scaling_threshold": RESET_FROM, "saturation_threshold": RESET_ALL}
     crowded = {"scaling_threshold": CROWDED_FROM, "saturation_threshold": CROWDED_ALL}
@@ -70,7 +70,7 @@ def overload_manager(heap_bytes: int | None) -> Json:
 
 
 def _memory_monitor(heap_bytes: int | None) -> Json:
-    """Build what measures memory: as the kernel counts it, or the heap within a bound.
+    """Build the measurement of memory: as the kernel counts it, or the heap within a bound.
 
     The heap has pages that were never touched.
     """

@@ -1,4 +1,4 @@
-"""A service's port, and what Envoy does with a request there, filter by filter. Pure.
+"""A service's port: Envoy's listener and filters. Pure.
 
 - the whole: listeners, routes, model_routes
 - a request: client_headers, request_bodies, request_deadlines, retries

@@ -81,7 +81,7 @@ def _identity(route: Route, header: str) -> list[Json]:
 
 
 def _outer(address: Json) -> Json:
-    """Return what listeners for clients have: an address, and small buffers in the kernel."""
+    """Return the address and the small kernel buffers of a listener for clients."""
     return {"address": address, "socket_options": bounds.SOCKET_OPTIONS}
 
 
@@ -138,7 +138,7 @@ def _connection_manager(
 
 
 def _with_protocol_header(manager: Json) -> Json:
-    """Set the header of the protocol before routes are chosen, besides what `manager` changes."""
+    """Set the header of the protocol before routes are chosen, besides the changes of `manager`."""
     header = {"key": routes.PROTOCOL, "value": "%PROTOCOL%"}
     mutation = {"append": {"header": header, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}}
     known = manager.get(client_headers.EARLY, [])

@@ -26,7 +26,7 @@ _METADATA, _KEY = "headroom", "model"
 
 
 def filters(route: Route) -> list[Json]:
-    """Build what copies the name of such a model from the path to the header."""
+    """Build the filter that copies the name of such a model from the path to the header."""
     if not route.models:
         return []
     rules = [

@@ -34,7 +34,7 @@ def announced(above: int) -> Json:
 
 
 def too_large(route: Route) -> Json:
-    """Refuse a body by what it announces, before any of it is received.
+    """Refuse a body by its announced length, before any of it is received.
 
     Whatever is no number within the bound, which Envoy compares in 64 bits: 2^63 is none for it.
     """
@@ -57,7 +57,7 @@ def streamed(http: Json, *headers: Json) -> Json:
 
 
 def bounded(route: Route, http: Json) -> Json:
-    """Lower the bound of what is received whole, where the service has a lower one."""
+    """Lower the bound of buffered bodies, where the service has a lower one."""
     if route.max_body_bytes >= BUFFERED_BYTES:
         return http
     bound = {"buffer": {"max_request_bytes": route.max_body_bytes}}

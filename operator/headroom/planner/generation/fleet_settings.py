@@ -76,7 +76,7 @@ def for_pools(service: GeneratingService, plan: GenerationPlan, arrival_rps: flo
 
 
 def for_limits(service: GeneratingService, plan: GenerationPlan, arrival_rps: float) -> Setting:
-    """Return what to bound: requests are bounds of tokens only where all are alike.
+    """Return the bound to set: requests bound tokens only where all are alike.
 
     Prompts that wait are computed by chunks, in iterations that also decode. Worked: Qwen3 32B on
     two H100, chunks of 1024 in 95 ms: 10 800 tokens per second, not the 18 100 of prompts alone.

@@ -1,4 +1,4 @@
-"""A workload is as large as its tenant wants; what is held of it is not."""
+"""A workload is as large as its tenant wants; the kept part of it is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of keys and values: who holds them, which are evicted first, and what prompts share."""
+"""Blocks of keys and values: owners, order of eviction, and shared prefixes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def report_of(
     advice: Advice,
     rate_rps: float,
 ) -> dict[str, Any]:
-    """Return the plan, what limits it and what settings would change, as JSON."""
+    """Return the plan, its limits and the effects of settings, as JSON."""
     split = plan_split(service, rate_rps)
     return {
         "replicas": plan.replicas,

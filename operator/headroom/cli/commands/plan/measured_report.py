@@ -1,4 +1,4 @@
-"""Prints what a sweep of rates measured, as table and JSON."""
+"""Prints the measurements of a sweep of rates, as table and JSON."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class ReplicaCost:
     """Requests per second while it was measured; None where it was not."""
 
     def planned(self, rate_rps: float) -> ReplicaCost:
-        """Return what is known, and not, at the rate that a plan has for each replica."""
+        """Return the cost, with a doubt if the planned rate is far above the measured one."""
         if self.seen_rps is None or rate_rps <= FAR * self.seen_rps:
             return self
         beyond = (
@@ -142,7 +142,7 @@ def _first(*found: _Number | None) -> _Number | None:
 
 
 def _given_cost(given: ReplicaOptions) -> tuple[IterationCost, tuple[str, ...]]:
-    """Return the cost as given, and what of it is only usual."""
+    """Return the given cost, and a note on the parts that are only usual values."""
     if given.iteration_ms is None or given.prompt_token_ms is None:
         absent = "--iteration-ms" if given.iteration_ms is None else "--prompt-token-ms"
         missing(f"{absent}, the other part of the cost,", "--on qwen3-32b/2xh100 if not known")

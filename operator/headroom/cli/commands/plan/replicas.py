@@ -102,7 +102,7 @@ def _rate_lines(
 
 
 def _assumptions(plan: ReplicaPlan) -> str:
-    """Return what decides the latency besides the load, and what better routing would save."""
+    """Return the causes of latency besides the load, and the savings of better routing."""
     service = plan.service
     routing = next(word for word, one in ROUTINGS.items() if one is service.routing)
     assumed = f"for --cv {service.cost.cv:g} and --routing {routing}"

@@ -102,7 +102,7 @@ def _reported(options: SimulationOptions, study: Study) -> RenderableType:
 
 
 def _files(options: SimulationOptions) -> Mapping[Path, Callable[[Sequence[Outcome]], str]]:
-    """Return the files of the reports, and what renders each. Raises Misuse."""
+    """Return the files of the reports, each with its renderer. Raises Misuse."""
     files: dict[Path, Callable[[Sequence[Outcome]], str]] = {}
     for path in options.out or ():
         if (render := _RENDERERS.get(path.suffix)) is not None:

@@ -37,7 +37,7 @@ class Described(Protocol):
 
     @property
     def check(self) -> Callable[[str, Knob], None]:
-        """Return what raises ValueError for a value out of a parameter's range."""
+        """Return a check that raises ValueError for a value out of a parameter's range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ class GatewayCounters:
             self._gateways[gateway].trouble = why
 
     def of(self, key: str) -> ServiceTotals | None:
-        """Return what is known of a service; None where there is no gateway."""
+        """Return the gateways' counts of a service; None where there is no gateway."""
         gateways = self._gateways.values()
         if not gateways:
             return None

@@ -56,7 +56,7 @@ class GatewayPages:
         self._complaints: dict[str, str] = {}
 
     def of(self, key: str) -> ServiceTotals | None:
-        """Return what is known of a service by `namespace/name`; None where there is no gateway."""
+        """Return the gateways' counts of `namespace/name`; None where there is no gateway."""
         return self._counters.of(key)
 
     async def run(
@@ -64,7 +64,7 @@ class GatewayPages:
         gateways: Callable[[], Collection[Gateway]],
         every_s: Callable[[], float],
     ) -> None:
-        """Read until cancelled; what was counted before stays counted."""
+        """Read until cancelled; earlier counts stay."""
         while True:
             pods = {f"{pod.name} {pod.uid}": pod for pod in gateways()}
             self._counters.set_gateways(pods.keys(), self._clock.now_s())

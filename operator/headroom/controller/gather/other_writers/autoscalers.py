@@ -99,7 +99,7 @@ async def _listed(cluster: Cluster, namespace: str, known: _Namespace) -> dict[S
 
 
 def scaled_by(autoscaler: Mapping[str, Any]) -> Scaled:
-    """Return what an HPA scales."""
+    """Return the target of an HPA."""
     target = autoscaler["spec"]["scaleTargetRef"]
     group, slash, _ = str(target.get("apiVersion", "")).partition("/")
     return group if slash else "", str(target["kind"]), str(target["name"])

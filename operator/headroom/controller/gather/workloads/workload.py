@@ -19,7 +19,7 @@ _SELECTED_BY_SPEC = frozenset({("apps/v1", "Deployment"), ("apps/v1", "StatefulS
 
 
 class TargetUnusable(Exception):  # noqa: N818  (named by what the caller does next: say so, and hold)
-    """The target cannot be scaled as it is; the message says what to change."""
+    """The target cannot be scaled as it is; the message names the remedy."""
 
     def __init__(self, reason: StatusReason, message: str) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class Workload:
 
 
 async def read_workload(cluster: Cluster, service: InferenceService) -> Workload | None:
-    """Read what the service scales; None where its own Deployment is still to be made.
+    """Read the workload of a service; None where its own Deployment does not exist yet.
 
     Raises TargetUnusable, or ClusterError where the API does not let it.
     """

@@ -23,7 +23,7 @@ class Seen:
 
 
 async def read_alone(cluster: Cluster, service: InferenceService) -> Seen:
-    """Read what one service scales, and its pods. Raises TargetUnusable, or ClusterError.
+    """Read the workload of one service, and its pods. Raises TargetUnusable, or ClusterError.
 
     No pod belongs to a Deployment that does not exist, whatever its labels say.
     """

@@ -98,7 +98,7 @@ def conditions_need_attention(facts: Facts, found: Sequence[Diagnosis]) -> Itera
 
 
 def _follows(ready: Condition, reason: StatusReason | None, message: str) -> bool:
-    """Return whether this reason is a consequence of what Ready says, or repeats it."""
+    """Return whether this reason is a consequence of that of Ready, or repeats it."""
     if reason == ready.reason:
         return False
     if reason is _R.SCALE_FAILED:

@@ -1,4 +1,4 @@
-"""Checks of what keeps pods from ending: overlapping budgets, lost nodes, finalizers."""
+"""Checks of obstacles to the end of pods: overlapping budgets, lost nodes, finalizers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def pods_end_in_time(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _held(pod: Manifest) -> tuple[str, str]:
-    """Return what keeps a pod from ending, and the remedy."""
+    """Return the obstacle to a pod's end, and the remedy."""
     metadata, node = pod["metadata"], pod.get("spec", {}).get("nodeName", "")
     place = f"{metadata['name']} --namespace {metadata['namespace']}"
     finalizers = ", ".join(metadata.get("finalizers") or ())

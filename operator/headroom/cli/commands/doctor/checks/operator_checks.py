@@ -1,4 +1,4 @@
-"""Checks of what operators watch: each service by one of them, each namespace with permissions."""
+"""Checks of operators: one watches each service, with permissions in each namespace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of the metrics that a Prometheus answers, by what the operator says of it."""
+"""Checks of the metrics from a Prometheus, by the operator's message about it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def prometheus_answers(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _of_prometheus(message: str, reason: StatusReason | None) -> tuple[StatusReason, str]:
-    """Return the finding and the remedy for what the operator says of a Prometheus.
+    """Return the finding and the remedy for the operator's message about a Prometheus.
 
     One that answers is not unreachable: then the finding is the condition's own reason.
     """

@@ -39,7 +39,7 @@ def gateway_port_is_declared(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def policy_means_what_it_says(facts: Facts) -> Iterator[Diagnosis]:
-    """Find NetworkPolicies that restrict who reaches the replicas of a routed service.
+    """Find NetworkPolicies that restrict access to the replicas of a routed service.
 
     Behind a gateway every client of the cluster has the gateway's address.
     """

@@ -190,7 +190,7 @@ def _workload(one: Manifest) -> tuple[str, str, str]:
 
 
 def _controller(scaler: Manifest) -> str:
-    """Return what manages the HPA, such as KEDA's ScaledObject, which would create it again."""
+    """Return the owner of the HPA, such as KEDA's ScaledObject, which would create it again."""
     for owner in scaler["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return f"{owner['kind'].lower()}/{owner['name']}"

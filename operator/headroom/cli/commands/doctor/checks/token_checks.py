@@ -37,7 +37,7 @@ _EXPOSE = {
 
 
 def promises_are_feasible(facts: Facts) -> Iterator[Diagnosis]:
-    """Find promises on tokens below what an idle replica needs."""
+    """Find promises on tokens that are below the latency of an idle replica."""
     for one in facts.services:
         generation = service_status(one).generation
         for promise in generation.promises if generation is not None else ():
