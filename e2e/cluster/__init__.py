@@ -2,6 +2,13 @@
 
 `ControlPlane` serves the API and schedules; `Node` runs pods as well; `ExternalCluster` is whatever
 `KUBECONFIG` names. All are context managers with the interface of `Cluster`.
+
+- what users call: cli, interface, control_plane, node, external, errors
+- a cluster on this machine: local, plan, ownership, layout, keeper, supervisor
+- its programs: components, configuration, certificates, addresses, access
+- a node's namespaces: isolation, cgroups, forwarding
+- what is built and installed once: provision, content, locks
+- processes and requests: commands, raw, progress
 """
 
 from __future__ import annotations
