@@ -16,7 +16,7 @@ pytestmark = pytest.mark.clock
 HEADER = '{"kind":"recording"}\n'
 
 
-def journal(path: Path, most_bytes: int = 10_000) -> RecordingFile:
+def recording(path: Path, most_bytes: int = 10_000) -> RecordingFile:
     return RecordingFile(path, header=HEADER, most_bytes=most_bytes)
 
 
@@ -39,7 +39,7 @@ def descriptor_of(path: Path) -> int:
 
 
 def test_lines_follow_the_header_in_order(tmp_path: Path) -> None:
-    with journal(tmp_path / "j") as lines:
+    with recording(tmp_path / "j") as lines:
         for number in range(500):
             lines.append(f"{number}\n")
     written = (tmp_path / "j").read_text()
@@ -47,7 +47,7 @@ def test_lines_follow_the_header_in_order(tmp_path: Path) -> None:
 
 
 def test_line_is_written_while_the_file_is_open(tmp_path: Path) -> None:
-    with journal(tmp_path / "j") as lines:
+    with recording(tmp_path / "j") as lines:
         lines.append("one\n")
         deadline_s = time.monotonic() + 5.0
         while (tmp_path / "j").read_text() != HEADER + "one\n":
@@ -69,7 +69,7 @@ def test_line_is_written_while_the_file_is_open(tmp_path: Path) -> None:
 )
 def test_existing_recording_is_continued(tmp_path: Path, before: str, after: str) -> None:
     (tmp_path / "j").write_text(before)
-    with journal(tmp_path / "j", most_bytes=1_000_000) as lines:
+    with recording(tmp_path / "j", most_bytes=1_000_000) as lines:
         lines.append("more\n")
     assert (tmp_path / "j").read_text() == after + "more\n"
 
@@ -77,21 +77,21 @@ def test_existing_recording_is_continued(tmp_path: Path, before: str, after: str
 def test_file_of_another_format_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "j").write_text("arrival_s\n1\n2\n3\n4\n5\n6\n7\n8\n")
     with pytest.raises(OSError, match=r"begins with b'arrival_s.*name another file"):
-        journal(tmp_path / "j").__enter__()
+        recording(tmp_path / "j").__enter__()
     assert (tmp_path / "j").read_text() == "arrival_s\n1\n2\n3\n4\n5\n6\n7\n8\n"
 
 
 @pytest.mark.parametrize("place", ["absent/j", "."])
 def test_unwritable_path_is_named(tmp_path: Path, place: str) -> None:
     with pytest.raises(OSError, match=r"the recording.s file must be writable") as error:
-        journal(tmp_path / place).__enter__()
+        recording(tmp_path / place).__enter__()
     assert str(tmp_path) in str(error.value)
 
 
 def test_file_never_exceeds_its_bound(tmp_path: Path) -> None:
     most = len(HEADER) + 9
     for _ in range(2):
-        with journal(tmp_path / "j", most_bytes=most) as lines:
+        with recording(tmp_path / "j", most_bytes=most) as lines:
             assert f"its limit of {most} bytes" in refused(lambda: lines.append("four\n"))
     assert (tmp_path / "j").read_text() == HEADER + "four\n"
 
@@ -99,7 +99,7 @@ def test_file_never_exceeds_its_bound(tmp_path: Path) -> None:
 def test_full_disk_is_reported_at_the_next_append(tmp_path: Path) -> None:
     path = tmp_path / "j"
     path.write_text(HEADER)
-    with journal(path) as lines:
+    with recording(path) as lines:
         broken = os.open("/dev/full", os.O_WRONLY)
         mine = descriptor_of(path)
         os.dup2(broken, mine)
@@ -113,7 +113,7 @@ def test_hanging_disk_does_not_block(tmp_path: Path) -> None:
     path.write_text(HEADER)
     reading, writing = os.pipe()
     begun_s = time.monotonic()
-    with journal(path, most_bytes=1 << 40) as lines:
+    with recording(path, most_bytes=1 << 40) as lines:
         mine = descriptor_of(path)
         os.dup2(writing, mine)  # a pipe without a reader takes some 64 KiB and then no more
         text = "x" * 1000 + "\n"

@@ -105,7 +105,7 @@ class FakeRecorder:
         self.gone.append(f"{namespace}/{name}")
 
 
-class FakeJournal:
+class FakeRecordingSink:
     """Keeps lines, unless it is full."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class World:
 
     def __init__(self, router: Any = None) -> None:
         self.router = router
-        self.journal = FakeJournal()
+        self.sink = FakeRecordingSink()
         self.caps = NO_CAPS
         self.clock = FakeClock()
         self.operator_clock = FakeClock()
@@ -148,7 +148,7 @@ class World:
             metrics=MetricsReader(self.pods, self.operator_clock, {}),
             clock=self.operator_clock,
             recorder=self.recorder,
-            recording=Recording(self.journal),
+            recording=Recording(self.sink),
             warmup=WarmupDeps(requester=self.servers, watches=[self.pod_events]),
         )
         options = ControllerOptions(

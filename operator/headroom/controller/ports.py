@@ -205,8 +205,8 @@ class Recorder(Protocol):
         ...
 
 
-class Journal(Protocol):
-    """Keeps lines, in order."""
+class RecordingSink(Protocol):
+    """Takes the lines of a recording, in order."""
 
     def append(self, text: str) -> None:
         """Add whole lines without waiting; raise OSError where no more can be kept."""

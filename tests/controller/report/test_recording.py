@@ -161,7 +161,7 @@ def test_arrival_counter_while_a_ready_replica_is_unlisted_does_not_know() -> No
 
 
 def parsed(world: World) -> list[ServiceLine | TickLine]:
-    lines = [read_line(line) for line in world.journal.lines]
+    lines = [read_line(line) for line in world.sink.lines]
     return [line for line in lines if isinstance(line, ServiceLine | TickLine)]
 
 
@@ -170,7 +170,7 @@ def ticks_of(world: World) -> list[TickLine]:
 
 
 def recorded(world: World) -> RecordedService:
-    return read_recording([header_line(), *world.journal.lines], "rec.jsonl")[NAME]
+    return read_recording([header_line(), *world.sink.lines], "rec.jsonl")[NAME]
 
 
 def test_recording_has_every_counted_request() -> None:
@@ -264,10 +264,10 @@ def test_recording_continues_after_a_restart() -> None:
         world.create()
         world.pods.arrivals_rps["resnet"] = 7.0
         await world.run_for(40.0)
-        before = len(world.journal.lines)
+        before = len(world.sink.lines)
         await world.restart_operator()
         await world.run_for(20.0)
-        again, tick = (read_line(line) for line in world.journal.lines[before : before + 2])
+        again, tick = (read_line(line) for line in world.sink.lines[before : before + 2])
         assert isinstance(again, ServiceLine)
         assert isinstance(tick, TickLine)
         assert tick.arrivals is None
@@ -283,12 +283,12 @@ def test_recording_failure_ends_it_and_fails_no_tick(
     async def scenario(world: World) -> None:
         world.create()
         await world.run_for(20.0)
-        world.journal.failure, asked = failure, world.journal.asked
+        world.sink.failure, asked = failure, world.sink.asked
         world.pods.arrivals_rps["resnet"] = 36.0
         await world.run_for(60.0)
         assert world.replicas() >= 4
         assert set(world.recorder.outcomes) == {"ok"}
-        assert world.journal.asked == asked + 1
+        assert world.sink.asked == asked + 1
 
     play(scenario)
     said = [record.message for record in caplog.records if "recording" in record.message]

@@ -33,7 +33,7 @@ class Adapters:
     requester: PodRequester
     prometheus: Mapping[str, Prometheus]
     watch_shares: WatchShares
-    journal: RecordingFile | None
+    recording_file: RecordingFile | None
     """Records the ticks; None where no file is named."""
 
 
@@ -44,15 +44,15 @@ async def opened_adapters(request: RunRequest, on_call: OnCall) -> AsyncIterator
     Raises ClusterError where there are no credentials, OSError where the file cannot be written.
     """
     async with AsyncExitStack() as stack:
-        journal = _recording(request)
-        if journal is not None:
-            stack.enter_context(journal)
+        recording_file = _recording(request)
+        if recording_file is not None:
+            stack.enter_context(recording_file)
             _log.info("recording to %s, up to %d MiB", request.record, request.record_mib)
         shares = WatchShares()
         yield Adapters(
             clock=SystemClock(),
             watch_shares=shares,
-            journal=journal,
+            recording_file=recording_file,
             api=await stack.enter_async_context(
                 KubernetesApi(KubernetesConnection(on_call), shares.loop)
             ),

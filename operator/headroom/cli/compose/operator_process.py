@@ -138,7 +138,7 @@ def _controller(
         clock=adapters.clock,
         recorder=instruments,
         note=note,
-        recording=None if adapters.journal is None else Recording(adapters.journal),
+        recording=None if adapters.recording_file is None else Recording(adapters.recording_file),
         listener=None if request.console is None else model,
         warmup=_warmup(adapters, request.namespaces),
     )

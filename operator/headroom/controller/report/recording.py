@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass, field
 
 from headroom.api import InferenceService
-from headroom.controller.ports import Journal
+from headroom.controller.ports import RecordingSink
 from headroom.controller.report.arrival_counter import ArrivalCounter
 from headroom.scaling import CostModel, Decision, Observation, Policy
 from headroom.telemetry.recording import MOST_ARRIVALS, service_line, tick_line
@@ -50,10 +50,10 @@ class _Service:
 
 
 class Recording:
-    """Appends the observations of each service's ticks to a journal."""
+    """Appends the observations of each service's ticks to a recording."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal: Journal | None = journal
+    def __init__(self, sink: RecordingSink) -> None:
+        self._sink: RecordingSink | None = sink
         self._services: dict[str, _Service] = {}
 
     def on_tick(
@@ -65,7 +65,7 @@ class Recording:
         replicas: int,
     ) -> None:
         """Record one tick, with the replicas requested by it. Never raises."""
-        if self._journal is None:
+        if self._sink is None:
             return
         try:
             described = _Described(
@@ -73,9 +73,9 @@ class Recording:
             )
             text = self._lines(service, described, observation, decision.time_s, replicas)
             if text:
-                self._journal.append(text)
+                self._sink.append(text)
         except Exception as error:  # noqa: BLE001  (whatever it is, the tick goes on)
-            self._journal = None
+            self._sink = None
             self._services.clear()
             _log.error("recording has ended, scaling goes on: %s: %s", type(error).__name__, error)
 
