@@ -269,6 +269,38 @@ def test_remedy_to_copy_runs_nothing_else(api: ApiServer, kubeconfig: str) -> No
     assert "--selector 'a in (b, c);curl evil'" in said
 
 
+@pytest.mark.parametrize("command", [["get", "-o", "wide"], ["explain", "resnet50"], ["doctor"]])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *(None, [], {}, {"slo": 5}, {"slo": {"latency": 5}}, {"slo": {"latency": {}}}),
+        *({"targetRef": "x"}, {"targetRef": {"kind": "Deployment"}}, {"prefillRef": [1]}),
+        *({name: 5} for name in ("scaling", "runtime", "routing", "telemetry", "accelerator")),
+    ],
+    ids=str,
+)
+def test_spec_that_no_schema_admits_is_shown_and_found(
+    api: ApiServer, kubeconfig: str, command: list[str], spec: Any
+) -> None:
+    """An earlier schema may have admitted it."""
+    one = api.objects[f"{SERVICES}/resnet50"]
+    one["spec"] = spec
+    api.objects[SERVICES] = {"items": [one, NEW]}
+    result = headroom(kubeconfig, *command)
+    assert result.exit_code == (command == ["doctor"]), result.exception
+    assert "resnet50" in result.stdout
+    assert command != ["doctor"] or "InvalidSpec vision/resnet50" in result.stdout
+
+
+def test_service_without_a_spec_is_shown_and_found(api: ApiServer, kubeconfig: str) -> None:
+    one = api.objects[SERVICES]["items"][0]
+    del one["spec"]
+    assert "resnet50" in headroom(kubeconfig, "get").stdout
+    said = headroom(kubeconfig, "doctor").stdout
+    assert "InvalidSpec vision/resnet50" in said
+    assert "2 services examined" in said
+
+
 def test_doctor_in_healthy_cluster_exits_with_0(api: ApiServer, kubeconfig: str) -> None:
     api.objects[SERVICES] = {"items": [NEW]}
     result = headroom(kubeconfig, "doctor")

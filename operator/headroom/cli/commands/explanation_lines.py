@@ -12,36 +12,39 @@ from headroom.scaling.values.demand import DemandKnown
 
 def signals_line(service: Mapping[str, Any], status: Status) -> str:
     """Return the measured load, latencies and utilization next to their bounds."""
-    slo, signals = service["spec"]["slo"], status.signals
+    slo, signals = _block(_block(service, "spec"), "slo"), status.signals
     if signals is None:
         return "No metrics yet."
-    latency = slo.get("latency")
     where = " at the gateway" if signals.latency_source == "Gateway" else ""
     busy, ceiling = share(signals.utilization), share(slo.get("utilizationCeiling"))
     measured = (
         f"{number(signals.arrivals_per_second)} arrivals/s",
         f"{number(signals.waiting)} waiting",
-        *_latencies(slo, latency, signals, where),
+        *_latencies(slo, signals, where),
         f"utilization {busy} (ceiling {ceiling})",
         f"metrics {signals.freshness}",
     )
     return ", ".join(measured)
 
 
-def _latencies(
-    slo: Mapping[str, Any], latency: Mapping[str, Any] | None, signals: SignalsStatus, where: str
-) -> Iterator[str]:
+def _block(parent: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a block; empty where an older schema admitted something else."""
+    found = parent.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _latencies(slo: Mapping[str, Any], signals: SignalsStatus, where: str) -> Iterator[str]:
     """Yield each promise with its measurement."""
-    if latency is not None:
+    if latency := _block(slo, "latency"):
         found = signals.latency or "unknown"
-        yield f"p{latency.get('percentile', 95)} {found}{where} (target {latency['target']})"
+        yield f"p{latency.get('percentile', 95)} {found}{where} (target {latency.get('target')})"
     for name, field, measured in (
         ("time to first token", "timeToFirstToken", signals.time_to_first_token),
         ("time per output token", "timePerOutputToken", signals.time_per_output_token),
     ):
-        if (one := slo.get(field)) is not None:
+        if one := _block(slo, field):
             found = measured or "unknown"
-            yield f"p{one.get('percentile', 95)} of {name} {found} (target {one['target']})"
+            yield f"p{one.get('percentile', 95)} of {name} {found} (target {one.get('target')})"
 
 
 def promise_lines(status: Status) -> Iterator[str]:

@@ -122,7 +122,7 @@ def _promised_s(service: Mapping[str, Any], status: Status) -> float | None:
         return None
     try:
         return ServiceLevel.model_validate(service["spec"]["slo"]).whole_answer.seconds
-    except ValueError:  # admitted by another version's schema
+    except (KeyError, TypeError, ValueError):  # admitted by another version's schema
         return None
 
 

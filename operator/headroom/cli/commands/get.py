@@ -94,21 +94,15 @@ async def _accelerators_per_replica(
     from headroom.errors import ClusterError
     from headroom.resources import accelerators
 
-    target = service["spec"].get("targetRef")
-    if not target:
-        return None
-    namespace = service["metadata"]["namespace"]
     try:
+        target = service["spec"]["targetRef"]
+        named = target["apiVersion"], target["kind"], service["metadata"]["namespace"]
         async with few:
-            workload = await api.get(
-                target["apiVersion"], target["kind"], namespace, target["name"]
-            )
-        template = workload["spec"].get("template")
-        if not isinstance(template, dict):
-            return None
-        return accelerators.counted(accelerators.of_template(template))
-    except (ClusterError, KeyError):
+            workload = await api.get(*named, target["name"])
+    except (ClusterError, KeyError, TypeError):  # an older schema may have admitted anything
         return None
+    held = accelerators.of_workload(workload)
+    return None if held is None else accelerators.counted(held)
 
 
 def table(rows: Sequence[ServiceSummary], *, wide: bool, namespaced: bool) -> str:

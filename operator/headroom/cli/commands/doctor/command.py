@@ -44,7 +44,7 @@ def doctor(
             chosen = None if all_namespaces else namespace or api.namespace
             facts = await gathered(api, chosen)
         where = "all namespaces" if chosen is None else f"namespace {chosen} (-A: all)"
-        return examined(facts), len(facts.services), where
+        return examined(facts), len(facts.services) + len(facts.malformed), where
 
     try:
         found, services, where = asyncio.run(examine())

@@ -17,6 +17,8 @@ from headroom.controller.permissions import Permission
 
 Manifest = Mapping[str, Any]
 
+_BLOCKS = ("runtime", "targetRef", "prefillRef", "slo", "scaling", "routing", "telemetry")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
@@ -80,6 +82,8 @@ class Facts:
     denied: tuple[tuple[str, Permission], ...] = ()
     """(user, permission) for each one that the operator lacks."""
     services: tuple[Manifest, ...] = ()
+    malformed: tuple[Manifest, ...] = ()
+    """Services without the blocks that checks read, which an older schema admitted."""
     targets: Mapping[str, Manifest | None] = field(default_factory=dict)
     """By the service's UID: the workload that it scales, or None."""
     autoscalers: tuple[Manifest, ...] = ()
@@ -102,6 +106,14 @@ class Facts:
     def was_read(self, what: str) -> bool:
         """Return whether this kind could be read."""
         return all(one.what != what for one in self.unread)
+
+
+def is_formed(service: Manifest) -> bool:
+    """Return whether a service has a spec, and its blocks that checks read are maps."""
+    spec = service.get("spec")
+    return isinstance(spec, Mapping) and all(
+        isinstance(spec.get(name) or {}, Mapping) for name in _BLOCKS
+    )
 
 
 def service_status(one: Manifest) -> Status:

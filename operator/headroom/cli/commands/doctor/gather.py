@@ -11,7 +11,7 @@ import orjson
 from headroom.api.kind import API_VERSION, KIND
 from headroom.api.schema.crd import NAME as CRD_NAME
 from headroom.cli.commands.doctor.cluster_reading import ClusterReading
-from headroom.cli.commands.doctor.facts import Facts, Manifest, uid
+from headroom.cli.commands.doctor.facts import Facts, Manifest, is_formed, uid
 from headroom.cli.commands.doctor.operator_deployment import runs_the_operator
 from headroom.cli.commands.doctor.pod_probe import Reader
 
@@ -28,7 +28,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
     crd = await reading.of(
         "CustomResourceDefinition", lambda: _found(api, CRD_NAME), None, missing=None
     )
-    services, operators, autoscalers, policies, budgets, nodes = await asyncio.gather(
+    stored, operators, autoscalers, policies, budgets, nodes = await asyncio.gather(
         reading.listed(API_VERSION, KIND, namespace),
         reading.listed("apps/v1", "Deployment", None, PART_OF),
         reading.listed("autoscaling/v2", "HorizontalPodAutoscaler", namespace),
@@ -36,6 +36,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         reading.listed("policy/v1", "PodDisruptionBudget", namespace),
         reading.listed("v1", "Node", None),
     )
+    services = [one for one in stored if is_formed(one)]
     operators = [one for one in operators if runs_the_operator(one)]
     leases = await reading.listed("coordination.k8s.io/v1", "Lease", "kube-node-lease")
     for space in sorted({one["metadata"]["namespace"] for one in operators}):
@@ -51,6 +52,7 @@ async def gathered(api: Reader, namespace: str | None) -> Facts:
         operators=tuple(operators),
         denied=tuple(await reading.denied(operators, namespace)),
         services=tuple(services),
+        malformed=tuple(one for one in stored if not is_formed(one)),
         targets={uid(one): found for one, found in zip(services, targets, strict=True)},
         autoscalers=tuple(autoscalers),
         policies=tuple(policies),

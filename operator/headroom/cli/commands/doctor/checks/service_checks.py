@@ -37,7 +37,7 @@ _OF_KUBERNETES = frozenset({"Deployment", "StatefulSet"})
 
 def spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
     """Find specs that were stored before a rule existed."""
-    for one in facts.services:
+    for one in (*facts.services, *facts.malformed):
         try:
             InferenceService.parse(one)
         except InvalidSpec as error:
