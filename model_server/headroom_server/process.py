@@ -26,15 +26,20 @@ copy of a listener costs a failed accept (0.5 us) for each connection."""
 
 
 def listen(host: str, port: int) -> socket.socket:
+    """Return a socket as `bound_to`, and log its address."""
+    listener = bound_to(host, port)
+    log.info("listening on %s, port %d", *listener.getsockname()[:2])
+    return listener
+
+
+def bound_to(host: str, port: int) -> socket.socket:
     """Return a socket that accepts connections from now on; they wait until the server runs.
 
     Raises:
         OSError: the address is in use, or not an address of this machine.
     """
     family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    listener = socket.create_server(address, family=family, backlog=BACKLOG)
-    log.info("listening on %s, port %d", *listener.getsockname()[:2])
-    return listener
+    return socket.create_server(address, family=family, backlog=BACKLOG)
 
 
 def acceptors(listener: socket.socket) -> list[socket.socket]:

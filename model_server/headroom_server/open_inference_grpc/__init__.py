@@ -1,6 +1,7 @@
 """Open Inference Protocol v2 over gRPC; imported only if HEADROOM_GRPC_PORT is set.
 
 - the server: server, health
+- what arrives before the library: front, http2_heads, hpack_fields
 - all calls: calls, message_reads, read_turns, wire_bounds, failures
 - models that batch: service, messages, repository_methods
 - generated text: generation_service, text_requests, text_serving, text_answers

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from grpc import aio
 
+from headroom_server.open_inference_grpc.front import Front
 from headroom_server.open_inference_grpc.health import HealthCalls, Probed
 from headroom_server.open_inference_grpc.message_reads import MessageReads
 from headroom_server.open_inference_grpc.service import Service
@@ -116,6 +117,7 @@ class GrpcServer:
             ("grpc.experimental.tcp_max_read_buffer_size", READ_BYTES),
             ("grpc.so_reuseport", 0),
         )
+        self._front = Front(SharedBound(bounds.max_connections), receiving)
         self._server = aio.server(options=options, interceptors=interceptors)
         self._leaving: asyncio.Task[None] | None = None
         self._streams = reads.streams
@@ -132,21 +134,21 @@ class GrpcServer:
         Raises:
             OSError: the address is in use, or not an address of this machine.
         """
-        address = f"[{host}]" if ":" in host else host
-        try:
-            bound: int = self._server.add_insecure_port(f"{address}:{port}")
-        except RuntimeError as error:
-            raise OSError(str(error)) from error
+        bound = self._front.bind(host, port)
+        self._server.add_insecure_port(f"unix-abstract:{self._front.name}")
         await self._server.start()
+        await self._front.listen()
         return bound
 
     def leave(self, grace_s: float) -> None:
         """Send GOAWAY to every client; current calls get this much time, idle streams none."""
+        self._front.close()
         self._streams.leave()
         self._leaving = asyncio.create_task(self._server.stop(grace_s))
 
     async def stop(self, within_s: float = 0.0) -> None:
         """Close the listener; cancel the calls that are not finished by then."""
+        self._front.close()
         if self._leaving is not None:
             await asyncio.wait((self._leaving,), timeout=within_s)
         await self._server.stop(None)
