@@ -9,7 +9,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import aiohttp
 
 from headroom.gateway import Endpoint
-from reliability.attacks.grpc_payloads import METHOD, PREFACE, Kind, headers
+from reliability.attacks.grpc_payloads import (
+    END_HEADERS,
+    FRAME_BYTES,
+    METHOD,
+    PREFACE,
+    Kind,
+    headers,
+)
 from reliability.attacks.grpc_payloads import frame as grpc_frame
 from reliability.testbed.memory_cgroup import MIB
 
@@ -30,6 +37,17 @@ def _endless_head(size: int) -> bytes:
     return begin + frame * (size // len(frame))
 
 
+def _known_fields(size: int) -> bytes:
+    """Return an HTTP/2 connection with heads of fields that it has sent before, in a byte each."""
+    head, new = headers(METHOD), b"\x40\x03x-a\x0ayyyyyyyyyy"
+    sent = PREFACE + grpc_frame(Kind.SETTINGS, 0, 0)
+    sent += grpc_frame(Kind.HEADERS, END_HEADERS, 1, head + new)
+    for stream in range(3, 3 + 2 * (size // FRAME_BYTES), 2):
+        known = b"\xbe" * (FRAME_BYTES - len(head))
+        sent += grpc_frame(Kind.HEADERS, END_HEADERS, stream, head + known)
+    return sent
+
+
 ATTACKS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "bodies": (100, lambda: _post(BODY_BYTES - 1000, BODY_BYTES - 1000)),
     "unfinished bodies": (100, lambda: _post(BODY_BYTES - 2000, BODY_BYTES - 1000)),
@@ -38,6 +56,7 @@ ATTACKS: dict[str, tuple[int, Callable[[], bytes]]] = {
     "requests": (CONNECTIONS, lambda: _post(0, 0)),
     "silent connections": (CONNECTIONS, bytes),
     "endless heads of HTTP/2": (40, lambda: _endless_head(BODY_BYTES)),
+    "known fields of HTTP/2": (40, lambda: _known_fields(BODY_BYTES)),
     "HTTP/2": (CONNECTIONS // 4, lambda: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)),
 }
 """Attacks by name: connections for each of the hostile services, and what each sends."""
