@@ -154,7 +154,13 @@ async def test_response_without_json_is_unavailable(
         await api.get("v1", "Pod", "a", "b")
 
 
-@pytest.mark.parametrize("body", ["[]", "null", '{"items": {}}', '{"items": 3}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("[]", "null", '{"items": {}}', '{"items": 3}', '{"items": [5]}', '{"items": [null]}'),
+        '{"items": [{}, [], {}]}',
+    ],
+)
 async def test_response_of_another_shape_is_unavailable(
     api: KubernetesApi, server: Answering, body: str
 ) -> None:

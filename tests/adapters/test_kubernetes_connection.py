@@ -62,6 +62,26 @@ async def test_hanging_request_ends_at_its_deadline(
     assert calls == [("get", "timeout"), ("create", "timeout")]
 
 
+@pytest.mark.parametrize(
+    ("piece", "pause_s", "why"),
+    [(b"e" * (1 << 20), 0.0, "at most 4194304 bytes"), (b"e", 0.1, "TimeoutError")],
+    ids=["large", "slow"],
+)
+async def test_refusal_of_a_stream_that_never_ends_is_not_kept(
+    api: KubernetesApi, server: Answering, piece: bytes, pause_s: float, why: str
+) -> None:
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(status=500)
+        await response.prepare(request)
+        while True:
+            await response.write(piece)
+            await asyncio.sleep(pause_s)
+
+    server.answer = refuse
+    with pytest.raises(Unavailable, match=why):
+        await anext(api.stream("/api/v1/pods?watch=1", 60.0))
+
+
 async def test_redirect_is_not_followed(
     api: KubernetesApi, server: Answering, calls: Calls
 ) -> None:

@@ -130,7 +130,8 @@ class KubernetesConnection:
     async def stream(self, path: str, quiet_s: float) -> AsyncIterator[bytes]:
         """GET a stream, and yield its pieces until it ends.
 
-        Raises Unavailable if it breaks or is silent for `quiet_s`, and the error of its status.
+        Raises Unavailable if it breaks or is silent for `quiet_s`, and the error of its status,
+        whose message has to arrive within the deadline of requests.
         """
         assert self._client is not None
         headers = dict(_HEADERS)
@@ -144,12 +145,14 @@ class KubernetesConnection:
             try:
                 if answer.status >= 300:
                     again_after = answer.headers.get("Retry-After", "")
-                    raise error_of(answer.status, await answer.read(), again_after, f"GET {path}")
+                    async with asyncio.timeout(self._deadline_s):
+                        why = await read_start(answer.response, MAX_ANSWER_BYTES, MAX_ANSWER_BYTES)
+                    raise error_of(answer.status, why, again_after, f"GET {path}")
                 async for piece in answer.response.content.iter_any():
                     yield piece
             finally:
                 answer.response.close()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, BodyTooLargeError, TimeoutError, OSError) as error:
             raise Unavailable(f"GET {path}: {type(error).__name__}: {error}") from error
 
     async def request(

@@ -94,10 +94,11 @@ def first_of_list(start: bytes) -> Manifest:
 
 def items_of(answer: Manifest, path: str) -> list[Manifest]:
     """Return the objects of a list; raise Unavailable if it is not a list."""
-    items = answer.get("items", ())
-    if items is not None and not isinstance(items, list):
+    items = answer.get("items")
+    items = [] if items is None else items
+    if not isinstance(items, list) or not all(isinstance(one, dict) for one in items):
         raise Unavailable(f"GET {path}: the response is not a list of objects")
-    return items or []
+    return items
 
 
 def check_status(found: Fetched, asked: str) -> None:
