@@ -11,6 +11,7 @@ from headroom.api import InferenceService
 from headroom.api.reasons import StatusReason
 from headroom.api.timestamps import rfc3339
 from headroom.controller.gather.other_writers.other_scalers import OtherScalers
+from headroom.controller.gather.other_writers.replica_writers import OF_AUTOSCALERS
 from headroom.controller.scheduling.overwrite_backoff import (
     UNDONE,
     UNKNOWN_WRITER,
@@ -104,15 +105,13 @@ def conflict(
 
 
 def overridden(backoff: OverwriteBackoff[int], replicas: int, mode: str = "Auto") -> str:
-    """Say that another client's number is in force; empty if it is not."""
-    if not backoff.by or backoff.ours is not None:
+    """Say that another client's number is in force; empty if it is not, or is ours again."""
+    if not backoff.by or backoff.ours is not None or backoff.instead == replicas:
         return ""
     until = "which is kept until the decision changes"
     if mode == "External":
         until = "which follows spec.replicas again as fast as its rates allow"
     change = f"from {backoff.instead} to {replicas}"
-    if backoff.instead == replicas:
-        change = f"and set them to {replicas} again"
     return f"{backoff.by} changed the replicas {change}, {until}: {remedy(backoff.by, mode)}"
 
 
@@ -123,7 +122,7 @@ def remedy(manager: str, mode: str = "Auto") -> str:
         if external:
             return "to change their number, scale the InferenceService instead of the workload"
         return "to fix a number, set scaling.minReplicas and maxReplicas, or scaling.mode"
-    if manager == "kube-controller-manager":
+    if manager == OF_AUTOSCALERS:
         if external:
             return "let the HorizontalPodAutoscaler scale the InferenceService"
         return "delete the HorizontalPodAutoscaler of the workload"

@@ -198,6 +198,45 @@ def test_manual_scale_is_kept_for_a_hold_and_named() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("by", ["minimum", "client"])
+def test_manual_scale_is_no_longer_named_once_the_numbers_agree(by: str) -> None:
+    async def scenario(world: World) -> None:
+        world.create(scaling=SCALING)
+        await world.run_for(60.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        world.cluster.write_replicas(deployment, 4, "kubectl")
+        await world.run_for(6.0)
+        assert world.condition("AbleToScale") == ("True", "ReplicasOverwritten")
+        if by == "minimum":
+            world.edit(scaling={"minReplicas": 4})  # as the message says
+        else:
+            world.cluster.write_replicas(deployment, 1, "kubectl")
+        await world.run_for(60.0)
+        assert world.replicas() == (4 if by == "minimum" else 1)
+        assert world.condition("AbleToScale") == ("True", "NothingToScale")
+
+    play(scenario)
+
+
+def test_replicas_that_a_new_hpa_has_written_are_not_overwritten() -> None:
+    """The HPAs of a namespace are listed once a minute, and decisions change more often."""
+
+    async def scenario(world: World) -> None:
+        world.create(scaling=SCALING)
+        await world.run_for(60.0)
+        deployment = world.cluster.find("Deployment", "resnet")
+        assert deployment
+        world.cluster.put(autoscaler("resnet"))
+        world.cluster.write_replicas(deployment, 2, "kube-controller-manager")
+        world.pods.arrivals_rps["resnet"] = 4 * REPLICA_RPS
+        await world.run_for(40.0)
+        assert world.replicas() == 2
+        assert world.condition("AbleToScale") == ("False", "AutoscalerConflict")
+
+    play(scenario)
+
+
 def test_tool_that_resets_replicas_causes_a_pause() -> None:
     """Argo CD with self-heal: whatever is written is 1 again within three seconds."""
 

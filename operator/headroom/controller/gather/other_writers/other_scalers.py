@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from headroom.api import InferenceService
 from headroom.controller.gather.other_writers.autoscalers import Autoscalers
-from headroom.controller.gather.other_writers.replica_writers import writers_of_replicas
+from headroom.controller.gather.other_writers.replica_writers import (
+    autoscaler_wrote_s,
+    writers_of_replicas,
+)
 from headroom.controller.ports import Cluster, Manifest
 from headroom.controller.services.target_owners import TargetOwners
 from headroom.resources.names import SCALER_FIELD_MANAGER
@@ -43,7 +46,9 @@ class OtherScalersReader:
         created_s: float,
     ) -> OtherScalers:
         """Read for a service that was created at `created_s`. Raises ClusterError."""
-        writers = [] if workload is None else writers_of_replicas(workload)
+        writers, wrote_s = [], 0.0
+        if workload is not None:
+            writers, wrote_s = writers_of_replicas(workload), autoscaler_wrote_s(workload)
         target = service.spec.target_ref
         scaled = ("apps", "Deployment", service.name)
         if target is not None:
@@ -55,7 +60,7 @@ class OtherScalersReader:
                 service.namespace,
                 scaled,
                 now_s,
-                created_s=created_s,
+                changed_s=max(created_s, wrote_s),
                 blocks=service.spec.scaling.mode == "Auto",
             ),
             writer=", ".join(one for one in writers if one != SCALER_FIELD_MANAGER),

@@ -16,6 +16,7 @@ from headroom.controller.report.conditions.condition_result import (
     TickResult,
     join,
 )
+from headroom.scaling.values.decision_reason import Reason
 from headroom.scaling.values.observation import PodState
 from headroom.scaling.values.signals import Freshness
 
@@ -125,7 +126,7 @@ def able_to_scale(tick: TickResult) -> Judgement:
         why = tick.written.unmarked
         unmarked = why and f"pods could not be marked to be removed first: {why}"
         return TRUE, StatusReason.SCALED, join(message, unmarked)
-    if tick.conflicts.overridden:
+    if tick.conflicts.overridden and _is_kept(tick):
         return TRUE, StatusReason.REPLICAS_OVERWRITTEN, tick.conflicts.overridden
     workload = tick.gathered.deployment or {}
     if is_paused(workload):
@@ -136,3 +137,17 @@ def able_to_scale(tick: TickResult) -> Judgement:
     if tick.gathered.observation.rolling:
         return TRUE, StatusReason.ROLLING_OUT, replica_messages.rollout(tick)
     return TRUE, StatusReason.NOTHING_TO_SCALE, limit_conditions.nothing_to_scale(tick)
+
+
+def _is_kept(tick: TickResult) -> bool:
+    """Return whether the other client's number is in force against the decision.
+
+    It is until a limit ends. Where none binds, the rules, or minReplicas and maxReplicas, need
+    this number.
+    """
+    if tick.service.spec.scaling.mode == "External":
+        return tick.service.spec.replicas != tick.written.replicas
+    return any(one.before != one.after for one in tick.decision.limits if one.limit not in _BOUNDS)
+
+
+_BOUNDS = frozenset({Reason.MIN_REPLICAS, Reason.MAX_REPLICAS})
