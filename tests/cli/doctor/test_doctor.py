@@ -126,6 +126,22 @@ def test_two_services_of_one_target_are_found() -> None:
     assert shared[0].severity is Severity.PROBLEM
 
 
+@pytest.mark.parametrize(("name", "second"), [("resnet50", "twin"), ("twin", "resnet50")])
+def test_service_that_does_not_scale_the_target_is_the_one_that_the_operator_names(
+    name: str, second: str
+) -> None:
+    """The doctor's list is by name, and precedence is by age."""
+    one = copy.deepcopy(SERVICE) | {"spec": SERVICE["spec"] | {"targetRef": TARGET_REF}}
+    other = copy.deepcopy(one)
+    other["metadata"] |= {"name": "twin", "uid": "twin"}
+    younger = one if second == "resnet50" else other
+    younger["metadata"]["creationTimestamp"] = "2030-01-01T00:00:00Z"
+    found = examined(replace(HEALTHY, services=(one, other), targets={UID: {}, "twin": {}}))
+    (shared,) = [each for each in found if each.finding is StatusReason.TARGET_ALREADY_MANAGED]
+    assert shared.subject == f"vision/{second}"
+    assert shared.why.startswith(f"InferenceService vision/{name} scales")
+
+
 @pytest.mark.parametrize("name", ["resnet50", "twin"])
 def test_service_that_only_recommends_for_the_target_of_another_is_a_note(name: str) -> None:
     one = copy.deepcopy(SERVICE) | {

@@ -18,6 +18,7 @@ from headroom.cli.commands.doctor.facts import (
     uid,
 )
 from headroom.cli.commands.doctor.findings import Diagnosis, note, problem, warning
+from headroom.controller.services.target_owners import TargetOwners
 from headroom.resources import accelerators
 
 SILENT_AFTER_S = 300.0
@@ -114,15 +115,19 @@ def no_other_autoscaler(facts: Facts) -> Iterator[Diagnosis]:
                 )
             else:
                 yield problem(StatusReason.AUTOSCALER_CONFLICT, subject(one), why, remedy)
-    for (_, kind, name), services in owners.items():
+    claims = TargetOwners()
+    for one in facts.services:
+        claims.saw(one)
+    for (namespace, kind, name), services in owners.items():
         writers = [one for one in services if not _recommends(one)]
-        for one in writers[1:]:
-            yield problem(
-                StatusReason.TARGET_ALREADY_MANAGED,
-                subject(one),
-                f"InferenceService {subject(writers[0])} also scales {kind} {name}",
-                "delete one of the two InferenceServices",
-            )
+        for one in writers:
+            if first := claims.other_owner(uid(one)):
+                yield problem(
+                    StatusReason.TARGET_ALREADY_MANAGED,
+                    subject(one),
+                    f"InferenceService {namespace}/{first} scales {kind} {name} and has precedence",
+                    "delete one of the two InferenceServices",
+                )
         for one in services if writers else ():
             if _recommends(one):
                 yield note(
