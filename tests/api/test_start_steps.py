@@ -72,6 +72,10 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
             "a-1: container a has not passed its startup probe (GET /) 70 s after its start",
             "wait while kubectl logs a-1 shows progress",
         ),
+        (
+            "a-1: its volumes or its network have not been ready for 62 s; no start",
+            "kubectl describe pod a-1",
+        ),
         ("NodeLost: see kubectl describe node gpu-1", "repair its node"),
         ("not ready for 700 s (warm-up timeout 600 s)", ""),
     ],

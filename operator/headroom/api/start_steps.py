@@ -35,13 +35,14 @@ _NO_IMAGE = r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable"
 _KUBELET = (
     (_NO_IMAGE, "correct the image (name, tag, digest) or its imagePullSecrets"),
     (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
+    (r"its volumes or its network", "create what the events in kubectl describe pod POD name"),
     (r"CreateContainerConfigError", "create the Secret or ConfigMap that it names"),
     (r"probe.* s after its start", "wait while kubectl logs POD shows progress"),
     (r"has not passed its \w+ probe", "see kubectl logs POD, and kubectl describe pod POD"),
     (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
 )
-_POD = re.compile(r"([a-z0-9][-a-z0-9.]*): (?:init )?container ")
+_POD = re.compile(r"([a-z0-9][-a-z0-9.]*): (?:(?:init )?container|its volumes) ")
 """The pod that a message names first."""
 _DOWNLOADER = "push the downloader's image, and name it in downloader.image of the chart"
 _ADMISSION = (

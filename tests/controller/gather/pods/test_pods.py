@@ -97,6 +97,18 @@ PROBES = {
 }
 PROBED = pod(conditions=(SCHEDULED,), container=running(300, started=False))
 UNREADY = pod(conditions=(SCHEDULED,), container=running(900, started=True), since_s=900)
+
+
+def without_container(scheduled_s: float, *, sandbox: str) -> Manifest:
+    scheduled = SCHEDULED | {"lastTransitionTime": ago(scheduled_s)}
+    told = {"type": "PodReadyToStartContainers", "status": sandbox}
+    creating = waiting("ContainerCreating")
+    return pod(phase="Pending", conditions=(scheduled, told), container=creating)
+
+
+UNMOUNTED = without_container(312, sandbox="False")
+NEVER_MOUNTED = without_container(700, sandbox="False")
+PULLING = without_container(700, sandbox="True")
 STOPPED, CRASHED = (
     pod(
         conditions=(SCHEDULED,),
@@ -112,6 +124,21 @@ CASES: dict[str, tuple[Manifest, PodState, str]] = {
         pod(conditions=(SCHEDULED,), container=waiting("ContainerCreating")),
         PodState.WARMING,
         "container server has not started for 312 s (ContainerCreating)",
+    ),
+    "volume that is not mounted, as its node says": (
+        UNMOUNTED,
+        PodState.WARMING,
+        "its volumes or its network have not been ready for 312 s",
+    ),
+    "volume that is not mounted after the warm-up timeout": (
+        NEVER_MOUNTED,
+        PodState.BROKEN,
+        "its volumes or its network have not been ready for 700 s (warm-up timeout 600 s)",
+    ),
+    "image that is pulled for longer than the warm-up timeout": (
+        PULLING,
+        PodState.WARMING,
+        "container server has not started for 700 s (ContainerCreating)",
     ),
     "slow init container": (
         SLOW_INIT,

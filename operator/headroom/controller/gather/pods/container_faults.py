@@ -33,6 +33,8 @@ RESTARTS_OF_A_BROKEN_POD = 2
 CrashLoopBackOff shows between restarts only, so restarts are counted too.
 """
 
+NOT_MOUNTED = "its volumes or its network have not been ready"
+
 STOPPED_CODES = frozenset({0, 137, 143})
 """Exit codes of a container after SIGTERM and SIGKILL."""
 
@@ -93,7 +95,7 @@ def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
     if restarts == 0:
         running_s = running_since_s(raw)
         if running_s is None:
-            return ""
+            return _unmounted(raw, now_s, warmup_timeout_s)
         since = max(since, running_s)
     if now_s - since <= warmup_timeout_s:
         return ""
@@ -101,6 +103,21 @@ def _overdue(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
     probe = f": {not_passed}" if (not_passed := probes.not_passed(raw)) else ""
     limit = f"warm-up timeout {warmup_timeout_s:.0f} s{again}"
     return f"not ready for {now_s - since:.0f} s ({limit}){probe}"
+
+
+def lacks_sandbox(raw: _RawPod) -> bool:
+    """Return whether volumes, or the network, keep a pod that has a node from starting anything.
+
+    While an image is pulled they are ready. Kubernetes 1.28 and earlier do not say it.
+    """
+    return condition(raw, "PodReadyToStartContainers").get("status") == "False"
+
+
+def _unmounted(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> str:
+    since = since_s(condition(raw, "PodScheduled"))
+    if since is None or not lacks_sandbox(raw) or now_s - since <= warmup_timeout_s:
+        return ""
+    return f"{NOT_MOUNTED} for {now_s - since:.0f} s (warm-up timeout {warmup_timeout_s:.0f} s)"
 
 
 def _containers(status: _RawPod) -> Iterable[_RawPod]:

@@ -11,7 +11,11 @@ from typing import Any
 
 from headroom.api.timestamps import epoch_s
 from headroom.controller.gather.pods import probes
-from headroom.controller.gather.pods.container_faults import running_since_s
+from headroom.controller.gather.pods.container_faults import (
+    NOT_MOUNTED,
+    lacks_sandbox,
+    running_since_s,
+)
 from headroom.resources import object_conditions
 
 USUAL_S = 60.0
@@ -28,6 +32,8 @@ def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
     since_s = _scheduled_s(pod)
     if since_s is None or now_s - since_s < USUAL_S:
         return ""
+    if lacks_sandbox(pod):
+        return f"{NOT_MOUNTED} for {now_s - since_s:.0f} s"
     sidecars = _sidecars(pod)
     for container in status.get("initContainerStatuses") or ():
         state = container.get("state") or {}
