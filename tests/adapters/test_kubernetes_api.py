@@ -107,6 +107,34 @@ async def test_response_is_translated_by_status(
     assert calls == [("get", str(status))]
 
 
+TYPED = "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.template.spec"
+CONVERTED = "unable to convert unstructured object to apps/v1, Kind=Deployment"
+MISSPELT = f"{TYPED}.nodeSelectorr: field not declared in schema"
+ENV_AS_MAP = f"{TYPED}.containers.env: expected list, got &{{map[PASS:x{{1\n2}}y]}}"
+QUANTITY = (
+    f"failed to convert new object (a/b) to proper version: {CONVERTED}: quantities must match"
+)
+"""Answers of Kubernetes 1.36 to an apply; the last is that to `memory: 16GB`."""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (MISSPELT, "nodeSelectorr: field not declared in schema"),
+        (ENV_AS_MAP, "containers.env: expected list; got another type"),
+        (QUANTITY, "quantities must match"),
+    ],
+)
+async def test_field_of_another_type_is_a_rejection_although_the_server_answers_500(
+    api: KubernetesApi, server: Answering, said: str, shown: str
+) -> None:
+    server.gives(status=500, text=json.dumps({"kind": "Status", "message": said}))
+    with pytest.raises(Rejected) as raised:
+        await api.apply(DEPLOYMENT, field_manager="m")
+    assert shown in str(raised.value)
+    assert "PASS" not in str(raised.value)
+
+
 async def test_error_message_is_truncated_and_redacted(
     api: KubernetesApi, server: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:

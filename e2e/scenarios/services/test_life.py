@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,14 +159,27 @@ def test_recommend_mode_writes_children_and_no_replicas(
     assert service.replicas() == 2  # what a person chose stays
 
 
-def test_rejected_pod_template_holds_with_invalid_spec(cluster: Cluster, namespace: str) -> None:
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        ({"containers": [{"name": "server", "volumeMounts": [{"name": "gone"}]}]}, "volumeMounts"),
+        (
+            {"containers": [{"name": "server", "resources": {"limits": {"memory": "16GB"}}}]},
+            "quantities must match",
+        ),
+        ({"nodeSelectorr": {"gpu": "l4"}}, "nodeSelectorr: field not declared"),
+    ],
+    ids=["reference", "quantity", "misspelt field"],
+)
+def test_rejected_pod_template_holds_with_invalid_spec(
+    cluster: Cluster, namespace: str, mistake: dict[str, Any], said: str
+) -> None:
     manifest = emulated("broken-spec")
-    overlay = {"spec": {"containers": [{"name": "server", "volumeMounts": [{"name": "nowhere"}]}]}}
-    manifest["spec"]["runtime"]["podTemplate"] = overlay
+    manifest["spec"]["runtime"]["podTemplate"] = {"spec": mistake}
     service = Service.create(cluster, namespace, manifest)
     service.wait("InvalidSpec", lambda: service.condition("Ready").get("reason") == "InvalidSpec")
     message = service.condition("Ready")["message"]
-    assert "volumeMounts" in message
+    assert said in message
     assert not cluster.get("deployments", "--namespace", namespace)["items"]
     Service.create(cluster, namespace, emulated("broken-spec"))
     service.wait_ready()

@@ -41,6 +41,16 @@ _ERRORS: dict[int, type[ClusterError]] = {
     422: Rejected,
 }
 
+_INVALID = re.compile(
+    "failed to create typed patch object|unable to convert unstructured object to"
+)
+"""Messages of a 500 to an apply whose body has a field of another type, or an unknown one.
+
+A misspelt field and `memory: 16GB` in a pod template are answered so (Kubernetes 1.36).
+"""
+_VALUE = re.compile(", got .*", re.DOTALL)
+"""The value of such a field, which may be a secret."""
+
 _METADATA = re.compile(rb'\{(?:"(?:kind|apiVersion)":"[^"]*+",)*+"metadata":(\{[^{}]*+\})')
 _FIRST_ITEM = re.compile(
     rb',"items":\[\{(?:"(?:kind|apiVersion)":"[^"]*+",)*+'
@@ -145,6 +155,8 @@ def error_of(
     words = f"{message} ({status})" if message else f"{asked} returned status {status}"
     if status == 403 and b'"NamespaceTerminating"' in payload:
         return NamespaceTerminating(words)
+    if status == 500 and _INVALID.search(message):
+        return Rejected(_VALUE.sub("; got another type", words))
     kind = _ERRORS.get(status)
     if kind is not None:
         return kind(words)
