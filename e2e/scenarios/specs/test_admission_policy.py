@@ -158,6 +158,11 @@ ADMITTED = {
         containers=[{"name": "other", "image": "a", "ports": [{"containerPort": 9}]}],
         initContainers=[{"name": "first", "securityContext": {"readOnlyRootFilesystem": None}}],
     ),
+    "numbers without quotes, which the operator reports": _pod(
+        containers=[
+            {"name": "other", "args": ["--port", 8000], "env": [{"name": "A", "value": 1.5}]}
+        ],
+    ),
 }
 
 
