@@ -208,6 +208,18 @@ def test_refused_update_of_the_deployment_stops_no_scaling(verb: str, error: Clu
     play(scenario)
 
 
+def test_new_service_whose_deployment_is_invalid_has_one_trouble() -> None:
+    async def scenario(world: World) -> None:
+        world.cluster.fail("dry_run", "Deployment", rejected("readinessProbe: invalid"), times=9999)
+        world.create()
+        await world.run_for(10.0)
+        for kind in ("Ready", "ScalingActive", "AbleToScale"):
+            assert world.condition(kind) == ("False", "InvalidSpec"), kind
+        assert not world.cluster.events("ScaleFailed")
+
+    play(scenario)
+
+
 def test_spec_whose_deployment_is_invalid_is_reported_and_what_runs_is_scaled() -> None:
     async def scenario(world: World) -> None:
         world.create()

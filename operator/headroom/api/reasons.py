@@ -42,8 +42,9 @@ class StatusReason(StrEnum):
     EVALUATION_FAILED = "EvaluationFailed"
     """ScalingActive: the last evaluation failed; replicas are kept until one succeeds."""
     INVALID_SPEC = "InvalidSpec"
-    """Ready, ScalingActive: the spec breaks a rule; nothing is changed until it is corrected. Where
-    only its Deployment is rejected, and an earlier one exists, that one is scaled."""
+    """Ready, ScalingActive, AbleToScale: the spec breaks a rule; nothing is changed until it is
+    corrected. Where only its Deployment is rejected, and an earlier one exists, that one is
+    scaled."""
 
     SERVING = "Serving"
     """Ready: at least minReplicas are warm."""

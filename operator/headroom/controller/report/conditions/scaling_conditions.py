@@ -117,6 +117,8 @@ def _failed(failure: DecisionFailure) -> str:
 
 def able_to_scale(tick: TickResult) -> Judgement:
     """Say whether the replicas could be written."""
+    if tick.written.refused is Step.VALIDATE:
+        return FALSE, StatusReason.INVALID_SPEC, tick.written.message
     if tick.written.refused is not None:
         return FALSE, StatusReason.SCALE_FAILED, tick.written.message
     if tick.conflicts.conflict is not None:
