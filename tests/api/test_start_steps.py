@@ -12,6 +12,7 @@ from headroom.api.start_steps import (
     without_doctor,
 )
 
+PULL = 'container server: ImagePullBackOff: Back-off pulling image "a:1": ErrImagePull'
 PREEMPTION = "no new claims to deallocate, preemption: 0/1 nodes are available"
 
 
@@ -56,6 +57,9 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
     ("said", "step"),
     [
         ('container server: ImagePullBackOff: Back-off pulling image "a:typo"', "image"),
+        (f"{PULL}: failed to do request: Head: dial tcp: connection refused", "check the registry"),
+        (f"{PULL}: unexpected status: 429 Too Many Requests", "the pull is repeated"),
+        (f"{PULL}: failed to pull and unpack: a:typo: not found", "correct the image"),
         ("container server: InvalidImageName: couldn't parse image", "image"),
         ("container server: restarted 3 times, OOMKilled (137)", "memory limit"),
         ('container server: CreateContainerConfigError: secret "hub" not found', "Secret"),

@@ -32,7 +32,13 @@ _SCHEDULER = (
 """A drained node is named before a lack of accelerators: it is what changed.
 Kubernetes 1.36 names no taint, so a lost node, which has one, looks like a node for others."""
 _NO_IMAGE = r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable"
+_REGISTRY = r"failed to do request|429 Too Many Requests|toomanyrequests"
+"""What containerd says where a registry did not answer, or not yet."""
 _KUBELET = (
+    (
+        rf"(?:{_NO_IMAGE}).*(?:{_REGISTRY})",
+        "check the registry that it names; the pull is repeated",
+    ),
     (_NO_IMAGE, "correct the image (name, tag, digest) or its imagePullSecrets"),
     (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
     (r"its volumes or its network", "create what the events in kubectl describe pod POD name"),
