@@ -33,7 +33,7 @@ _SCHEDULER = (
 Kubernetes 1.36 names no taint, so a lost node, which has one, looks like a node for others."""
 _NO_IMAGE = r"ImagePull|ErrImage|InvalidImageName|RegistryUnavailable"
 _REGISTRY = r"failed to do request|429 Too Many Requests|toomanyrequests"
-"""What containerd says where a registry did not answer, or not yet."""
+"""Words of containerd where a registry did not answer, or not yet."""
 _KUBELET = (
     (
         rf"(?:{_NO_IMAGE}).*(?:{_REGISTRY})",
