@@ -223,7 +223,6 @@ class FakeCluster:
         self, existing: Manifest, replicas: int, manager: str, operation: str = "Update"
     ) -> None:
         """Write replicas through /scale as another client, which then owns them."""
-        time = rfc3339(self._clock.now_s())
         owned = existing["metadata"].get("managedFields", [])
         for entry in owned:
             entry["fieldsV1"].get("f:spec", {}).pop("f:replicas", None)
@@ -231,7 +230,7 @@ class FakeCluster:
         owned = [one for one in owned if one["fieldsV1"].get("f:spec")]
         existing["metadata"]["managedFields"] = [
             *owned,
-            {"manager": manager, "operation": operation, "time": time, **scaled},
+            {"manager": manager, "operation": operation, **scaled},
         ]
         admitted = min(replicas, self.admitted_replicas)
         self.update(existing, lambda one: one["spec"].update(replicas=admitted))

@@ -1,7 +1,7 @@
 """Workloads that an HPA scales: one LIST per namespace and minute, not per service.
 
-A service that was created after the last LIST causes another one, and so does a workload that an
-HPA has written since, and a service that waits for an HPA to be deleted. KEDA's ScaledObjects
+A service that was created after the last LIST causes another one, and so does the first write
+of a workload by an HPA, and a service that waits for an HPA to be deleted. KEDA's ScaledObjects
 create HPAs, which are named by their owner. Where HPAs may not be listed none is known; what they
 write is then still noticed by its field manager.
 """
@@ -26,7 +26,7 @@ LIST_FOR_NEW_EVERY_S = 2.0
 LIST_IN_CONFLICT_EVERY_S = 10.0
 """Short, because a user who deleted the HPA waits for the first decision."""
 CLOCK_SKEW_S = 2.0
-"""Tolerated clock difference between the API server, which dates changes, and this process."""
+"""Tolerated clock difference between the API server, which dates the service, and this process."""
 
 Scaled = tuple[str, str, str]
 """Group, kind and name of what is scaled."""
@@ -40,6 +40,16 @@ class _Namespace:
     listed_s: float = 0.0
     first: asyncio.Lock = field(default_factory=asyncio.Lock)
     complaint: str = ""
+    written: set[Scaled] = field(default_factory=set)
+    """Workloads whose replicas an HPA wrote last."""
+
+    def note(self, scaled: Scaled, *, wrote: bool | None) -> bool:
+        """Note who wrote the replicas; return whether it is an HPA and was not before."""
+        if wrote is None:
+            return False
+        new = wrote and scaled not in self.written
+        (self.written.add if wrote else self.written.discard)(scaled)
+        return new
 
 
 class Autoscalers:
@@ -55,36 +65,41 @@ class Autoscalers:
         scaled: Scaled,
         now_s: float,
         *,
-        changed_s: float = 0.0,
+        created_s: float = 0.0,
+        wrote: bool | None = None,
         blocks: bool = False,
     ) -> str:
-        """Name the HPA that scales this workload; empty if none does.
+        """Name the HPA that scales this workload of a service created then; empty if none does.
 
-        `changed_s`: when its service was created, or an HPA wrote it. `blocks`: whether an HPA
-        keeps the service from writing.
+        `wrote`: whether an HPA wrote the replicas in force; None if unknown. `blocks`: whether an
+        HPA keeps the service from writing.
         Raises ClusterError where nothing is known yet and the API does not answer.
         """
         known = self._namespaces.setdefault(namespace, _Namespace())
+        overwritten = known.note(scaled, wrote=wrote)
         if known.found is None:
             async with known.first:
                 if known.found is None:
                     known.found = await _listed(cluster, namespace, known)
                     known.listed_s = now_s
-        elif is_due(known.listed_s, now_s, changed_s, waits=blocks and scaled in known.found):
+        elif overwritten or is_due(
+            known.listed_s, now_s, created_s, waits=blocks and scaled in known.found
+        ):
             known.listed_s = now_s
             try:
                 known.found = await _listed(cluster, namespace, known)
             except ClusterError as error:
+                known.written.discard(scaled)
                 _complain(known, namespace, error)
         return known.found.get(scaled, "")
 
 
-def is_due(listed_s: float, now_s: float, changed_s: float, *, waits: bool = False) -> bool:
-    """Return whether the HPAs have to be listed again for a service that is new since then.
+def is_due(listed_s: float, now_s: float, created_s: float, *, waits: bool = False) -> bool:
+    """Return whether the HPAs have to be listed again for a service that was created then.
 
     `waits`: whether it waits for one of them to be deleted.
     """
-    new = listed_s < changed_s + CLOCK_SKEW_S
+    new = listed_s < created_s + CLOCK_SKEW_S
     settled_s = LIST_IN_CONFLICT_EVERY_S if waits else LIST_EVERY_S
     return not 0.0 <= now_s - listed_s < (LIST_FOR_NEW_EVERY_S if new else settled_s)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headroom.api import InferenceService
 from headroom.controller.gather.other_writers.autoscalers import Autoscalers
 from headroom.controller.gather.other_writers.replica_writers import (
-    autoscaler_wrote_s,
+    autoscaler_wrote,
     writers_of_replicas,
 )
 from headroom.controller.ports import Cluster, Manifest
@@ -46,9 +46,7 @@ class OtherScalersReader:
         created_s: float,
     ) -> OtherScalers:
         """Read for a service that was created at `created_s`. Raises ClusterError."""
-        writers, wrote_s = [], 0.0
-        if workload is not None:
-            writers, wrote_s = writers_of_replicas(workload), autoscaler_wrote_s(workload)
+        writers = [] if workload is None else writers_of_replicas(workload)
         target = service.spec.target_ref
         scaled = ("apps", "Deployment", service.name)
         if target is not None:
@@ -60,7 +58,8 @@ class OtherScalersReader:
                 service.namespace,
                 scaled,
                 now_s,
-                changed_s=max(created_s, wrote_s),
+                created_s=created_s,
+                wrote=None if workload is None else autoscaler_wrote(workload),
                 blocks=service.spec.scaling.mode == "Auto",
             ),
             writer=", ".join(one for one in writers if one != SCALER_FIELD_MANAGER),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headroom.api.timestamps import epoch_s
-
 OF_AUTOSCALERS = "kube-controller-manager"
 """Field manager of what HPAs write."""
 
@@ -19,14 +17,14 @@ def writers_of_replicas(workload: Mapping[str, Any]) -> list[str]:
     return [str(entry.get("manager", "")) for entry in _entries(workload)]
 
 
-def autoscaler_wrote_s(workload: Mapping[str, Any]) -> float:
-    """Return when an HPA wrote the replicas that are in force; 0 if none did."""
-    written = (
-        epoch_s(entry["time"])
-        for entry in _entries(workload)
-        if entry.get("manager") == OF_AUTOSCALERS and entry.get("time")
-    )
-    return max(written, default=0.0)
+def autoscaler_wrote(workload: Mapping[str, Any]) -> bool | None:
+    """Return whether the replicas in force are an HPA's; None where the object does not show it.
+
+    Writes of /scale have no time (Kubernetes 1.36).
+    """
+    if not workload["metadata"].get("managedFields"):
+        return None
+    return OF_AUTOSCALERS in writers_of_replicas(workload)
 
 
 def owns_replicas(fields: Mapping[str, Any]) -> bool:
