@@ -52,6 +52,13 @@ def highest(*entries: tuple[float, int]) -> SlidingExtreme:
             id="the usual hold, and a replica that drains",
         ),
         pytest.param(
+            State(needed_high=highest((800.0, 6), (1000.0, 4))),
+            6,
+            6,
+            {"carry the arrivals": 4, "no start measured": 2},
+            id="a longer hold until a start was measured",
+        ),
+        pytest.param(
             State(
                 needed_high=highest((500.0, 9), (1000.0, 4)),
                 arrivals_high=highest((500.0, 9), (1000.0, 4)),
@@ -79,6 +86,13 @@ def test_layers_add_up_to_the_replicas_that_are_held(
     assert {name: value for name, value in zip(LAYERS, found, strict=True) if value} == expected
 
 
+def test_reserve_is_apart_from_queues() -> None:
+    asked = decision(7, LATENCY_MODEL=4, RESERVE=5, QUEUE_DEPTH=7)
+    found = excess.added(POLICY, State(), asked, ("a",), 7)
+    expected = {"carry the arrivals": 4, "reserve": 1, "queues, hidden demand": 2}
+    assert {name: value for name, value in zip(LAYERS, found, strict=True) if value} == expected
+
+
 @pytest.mark.parametrize(
     ("layers", "bound", "expected"),
     [
@@ -101,8 +115,8 @@ def test_bound_is_what_is_held_at_that_instant() -> None:
 
 def test_table_is_in_units_of_the_clairvoyant() -> None:
     hours = (6.0, *(0.0,) * (len(LAYERS) - 2), 1.5)
-    cell = attribution("develop-000-jumps", hours)
-    grid = excess_command.table([(cell, 5.0), (cell, 10.0)])
+    cells = [attribution("develop-000-jumps", hours, bound=bound) for bound in (5.0, 10.0)]
+    grid = excess_command.table(cells)
     first, _, mean = grid.rows
     assert first[:4] == ("develop-000-jumps", "98.0", "1.50", "1.20")
     assert mean[2:4] == ("1.12", "0.90")
@@ -111,15 +125,26 @@ def test_table_is_in_units_of_the_clairvoyant() -> None:
 
 def test_hours_above_are_summed_by_class() -> None:
     above = (0.0, 2.0, *(0.0,) * (len(LAYERS) - 2))
-    names = ("develop-000-jumps", "develop-001-daily", "develop-007-jumps")
-    grid = excess_command.above_table([(attribution(name, above, above), 5.0) for name in names])
+    names = ("develop-000-jumps", "develop-001-daily", "develop-007-jumps", "ramp/heavy/4/20s")
+    grid = excess_command.above_table([attribution(name, above, above) for name in names])
     assert [row[:5] for row in grid.rows] == [
         ("daily", "1", "0.40", "-", "0.40"),
         ("jumps", "2", "0.40", "-", "0.40"),
-        ("all", "3", "0.40", "-", "0.40"),
+        ("ramp", "1", "0.40", "-", "0.40"),
+        ("all", "4", "0.40", "-", "0.40"),
     ]
 
 
-def attribution(cell: str, hours: tuple[float, ...], above: tuple[float, ...] = ()) -> Attribution:
+def test_pattern_that_no_cell_matches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        excess_command.main(["--cells", "nothing*"])
+    assert "no cell matches 'nothing*'; cells.py names them" in capsys.readouterr().err
+
+
+def attribution(
+    cell: str, hours: tuple[float, ...], above: tuple[float, ...] = (), bound: float = 5.0
+) -> Attribution:
     """Return the attribution of a cell's cost."""
-    return Attribution(cell=cell, attainment=0.98, gpu_hours=hours, above_gpu_hours=above)
+    return Attribution(
+        cell=cell, attainment=0.98, bound_gpu_hours=bound, gpu_hours=hours, above_gpu_hours=above
+    )

@@ -24,9 +24,10 @@ from headroom.scaling.values.tuning import SLACK_S, Tuning
 
 CARRIES = "carry the arrivals"
 LAYERS = (
-    *(CARRIES, "bursts", "forecast", "risk added", "learned margin", "queues"),
-    *("removal margin", "forecast kept", "risk kept", "usual hold", "kept connections"),
-    *("holds after flaps", "other limits", "starting, draining"),
+    *(CARRIES, "bursts", "forecast", "risk added", "learned margin", "reserve"),
+    *("queues, hidden demand", "removal margin", "forecast kept", "risk kept", "usual hold"),
+    *("no start measured", "kept connections", "holds after flaps", "other limits"),
+    "starting, draining",
 )
 Added = tuple[float, ...]
 """Replicas that each of `LAYERS` adds."""
@@ -60,6 +61,7 @@ def _needed(
     every = max(rules.values(), default=0)
     arrivals = max(rules.get(Reason.LATENCY_MODEL, 0), rules.get(Reason.UTILIZATION_CEILING, 0))
     burst, margin = rules.get(Reason.BURST, 0), rules.get(Reason.ERROR_BUDGET, 0)
+    reserve = rules.get(Reason.RESERVE, 0)
     entries = state.needed_high.entries
     needed = entries[-1][1] if entries else 0
     tail = tail_of(
@@ -67,7 +69,8 @@ def _needed(
     )
     rate_rps = decision.signals.arrival_rps.value
     if tail is None or rate_rps is None:
-        return (arrivals, burst, arrivals, arrivals, margin, every, needed, needed, needed)
+        seen = (arrivals, burst, arrivals, arrivals, margin, reserve, every)
+        return (*seen, needed, needed, needed)
     target_s = corrected_target_s(policy, tail, state.correction.factor)
     usual = _expected(replace(policy, tuning=Tuning()), state, decision.time_s, rate_rps)
     plain = Rates(for_ceiling_rps=rate_rps, for_latency_rps=rate_rps)
@@ -77,6 +80,7 @@ def _needed(
         min(arrivals, _carrying(policy, tail, usual.later, target_s)),
         arrivals,
         margin,
+        reserve,
         every,
         min(needed, for_removal(policy, tail, plain, target_s)),
         min(needed, for_removal(policy, tail, usual.most, target_s)),
@@ -99,7 +103,9 @@ def _carrying(policy: Policy, tail: ServingModel, rates: Rates, target_s: float)
 def _kept(policy: Policy, state: State, decision: Decision) -> tuple[int, ...]:
     """Return the levels that the holds keep."""
     now_s, usual_s = decision.time_s, hold_s(policy, state)
-    high = state.needed_high
+    high, measured = state.needed_high, state.cold_starts.p90_s is not None
+    configured_s = usual_s if measured else policy.scale_down_stabilization_s
+    configured = high.since(now_s - configured_s) or 0
     pinned = policy.routing is Routing.STICKY and state.connections.pinned
     usual = high.since(now_s - usual_s) or 0
     connections = high.since(now_s - max(usual_s, REBALANCED_HOLD_S)) if pinned else usual
@@ -107,4 +113,4 @@ def _kept(policy: Policy, state: State, decision: Decision) -> tuple[int, ...]:
         min(level, state.arrivals_high.since(now_s - longer_s) or 0)
         for longer_s, level in state.flaps.holds(now_s, usual_s)
     ]
-    return usual, connections or 0, max(flapped, default=0)
+    return configured, usual, connections or 0, max(flapped, default=0)

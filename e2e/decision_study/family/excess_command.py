@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+from rich.console import Console
+
 import terminal
-from decision_study import running, tables
+from decision_study import cells, plan, running, tables
 from decision_study.family import cell_results, members, performing, samples, watched
 from decision_study.family.command import BOUNDS, FOLDER, RUNS, WIDTH_WITHOUT_TERMINAL
 from decision_study.family.excess import LAYERS
@@ -18,88 +20,101 @@ from decision_study.records import CLAIRVOYANT, OURS, Job
 from decision_study.tables import Grid
 from headroom.simulator.report.write import write_atomically
 
-Cell = tuple[Attribution, float]
-"""Cost of Headroom's layers, and the clairvoyant's GPU-hours."""
-
 
 def main(argv: Sequence[str], folder: Path = FOLDER) -> int:
-    """Run Headroom and the clairvoyant in cells of *develop*; print the table."""
-    given = _parser().parse_args(argv)
+    """Run Headroom and the clairvoyant in the cells that are asked for; print the tables."""
+    parser = _parser()
+    given = parser.parse_args(argv)
     console = terminal.console(width_without_terminal=WIDTH_WITHOUT_TERMINAL)
-    names = samples.names(given)
-    bounds = [
-        Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
-        for name in names
-        for each in BOUNDS
-        if each.autoscaler == CLAIRVOYANT
-    ]
-    known = performing.complete(bounds, folder / RUNS, workers=given.jobs, console=console)
-    best = {
-        name: cell_results.yardstick([row for row in known.values() if row.job.cell == name])
-        for name in names
-    }
-    feasible = {
-        name: bound
-        for name, bound in best.items()
-        if bound is not None and bound.attainment >= cell_results.KEPT and bound.gpu_hours > 0
-    }
-    found: list[Cell] = []
+    if given.cells is None:
+        bounds = _members(samples.names(given), folder / RUNS, given.jobs, console)
+    else:
+        names = plan.matching((cell.name for cell in cells.CELLS), given.cells)
+        if not names:
+            parser.error(f"no cell matches {given.cells!r}; cells.py names them")
+        bounds = {name: Job(cell=name, autoscaler=CLAIRVOYANT, seed=given.seed) for name in names}
+    found: list[Attribution] = []
 
-    def finished(job: Job, result: Attribution | Exception) -> None:
+    def finished(_job: Job, result: Attribution | Exception) -> None:
         if isinstance(result, Exception):
             raise result
-        found.append((result, feasible[job.cell].gpu_hours))
+        found.append(result)
 
-    ours = [Job(cell=name, autoscaler=OURS, seed=members.SEED) for name in feasible]
-    perform = partial(watched.perform, bounds={name: one.job for name, one in feasible.items()})
+    ours = [Job(cell=name, autoscaler=OURS, seed=bound.seed) for name, bound in bounds.items()]
+    perform = partial(watched.perform, bounds=bounds)
     running.carry_out(ours, workers=given.jobs, perform=perform, finished=finished)
-    cells = sorted(found, key=lambda cell: cell[0].cell)
-    grids = (table(cells), above_table(cells))
+    found.sort(key=lambda each: each.cell)
+    grids = (table(found), above_table(found))
     for grid in grids:
         console.print(tables.for_terminal(grid))
     write_atomically(folder / "excess.md", "\n".join(map(tables.as_markdown, grids)))
     return 0
 
 
-def table(cells: Sequence[Cell]) -> Grid:
-    """Return a row per feasible cell and their mean, in units of the clairvoyant's GPU-hours."""
-    shares = [[hours / below for hours in cell.gpu_hours] for cell, below in cells]
+def _members(names: Sequence[str], kept: Path, workers: int, console: Console) -> Mapping[str, Job]:
+    """Return the cheapest clairvoyant that keeps the promise, of each member that has one."""
+    jobs = [
+        Job(cell=name, autoscaler=CLAIRVOYANT, knobs=each.knobs, seed=members.SEED)
+        for name in names
+        for each in BOUNDS
+        if each.autoscaler == CLAIRVOYANT
+    ]
+    known = performing.complete(jobs, kept, workers=workers, console=console)
+    best = {
+        name: cell_results.yardstick([row for row in known.values() if row.job.cell == name])
+        for name in names
+    }
+    return {
+        name: bound.job
+        for name, bound in best.items()
+        if bound is not None and bound.attainment >= cell_results.KEPT and bound.gpu_hours > 0
+    }
+
+
+def table(found: Sequence[Attribution]) -> Grid:
+    """Return a row per cell and their mean, in units of the clairvoyant's GPU-hours."""
+    shares = [[hours / cell.bound_gpu_hours for hours in cell.gpu_hours] for cell in found]
     rows = [
         (cell.cell, f"{100 * cell.attainment:.1f}", f"{sum(row):.2f}", *map(_shown, row))
-        for (cell, _), row in zip(cells, shares, strict=True)
+        for cell, row in zip(found, shares, strict=True)
     ]
-    if cells:
+    if found:
         means = [fmean(column) for column in zip(*shares, strict=True)]
-        attained = 100 * fmean(cell.attainment for cell, _ in cells)
+        attained = 100 * fmean(cell.attainment for cell in found)
         rows.append(("mean", f"{attained:.1f}", f"{sum(means):.2f}", *map(_shown, means)))
     return Grid(
         title="What each layer of the decision costs, over the clairvoyant's GPU-hours",
         columns=("cell", "attainment %", "cost", *LAYERS),
         rows=tuple(rows),
-        note="After the first hour, in feasible cells. The clairvoyant is 1; each layer is what "
-        "its part adds to those before it.",
+        note="Members: feasible ones, after the first hour. The clairvoyant is 1; each layer is "
+        "what its part adds to those before it.",
     )
 
 
-def above_table(cells: Sequence[Cell]) -> Grid:
+def above_table(found: Sequence[Attribution]) -> Grid:
     """Return a row per class of workload and one of all: sums, over the clairvoyant's in sum."""
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(cell[0].cell.split("-", 2)[-1], []).append(cell)
+    groups: dict[str, list[Attribution]] = {}
+    for cell in found:
+        groups.setdefault(_class_of(cell.cell), []).append(cell)
     rows = []
-    every = (("all", list(cells)),) if cells else ()
+    every = (("all", list(found)),) if found else ()
     for name, group in (*sorted(groups.items()), *every):
-        below = sum(hours for _, hours in group)
-        columns = zip(*(cell.above_gpu_hours for cell, _ in group), strict=True)
+        below = sum(cell.bound_gpu_hours for cell in group)
+        columns = zip(*(cell.above_gpu_hours for cell in group), strict=True)
         shares = [sum(column) / below for column in columns]
         rows.append((name, str(len(group)), f"{sum(shares):.2f}", *map(_shown, shares)))
     return Grid(
         title="GPU-hours above what the clairvoyant holds at the same instant",
         columns=("class", "cells", "above", *LAYERS),
         rows=tuple(rows),
-        note="After the first hour, in feasible cells, in units of the clairvoyant's GPU-hours in "
-        "sum. What Headroom holds less at other instants is not subtracted.",
+        note="In units of the clairvoyant's GPU-hours in sum. What Headroom holds less at other "
+        "instants is not subtracted.",
     )
+
+
+def _class_of(cell: str) -> str:
+    """Return the workload of a cell: of a member, `develop-000-jumps`, the last part."""
+    return cell.partition("/")[0] if "/" in cell else cell.split("-", 2)[-1]
 
 
 def _shown(share: float) -> str:
@@ -114,4 +129,7 @@ def _parser() -> argparse.ArgumentParser:
         "decision: forecast, risk, margins, holds.",
     )
     samples.add_options(parser)
+    add = parser.add_argument
+    add("--cells", metavar="PATTERN", help="cells of `decision_study` instead, e.g. 'servegen*'")
+    add("--seed", type=int, default=1, metavar="N", help="of these cells (1)")
     return parser

@@ -1,4 +1,4 @@
-"""Runs Headroom in a cell of the family and sums up what each layer of its decision costs."""
+"""Runs Headroom in a cell and sums up what each layer of its decision costs."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from decision_study.family import excess
-from decision_study.family.measures import HOUR_S, hours_of, total
-from decision_study.family.performing import scenario_of
+from decision_study import running
+from decision_study.family import excess, members
+from decision_study.family.measures import HOUR_S, gpu_seconds, hours_of, total
+from decision_study.family.members import MEMBERS
 from decision_study.records import Job
 from headroom.scaling.values.observation import PodState
 from headroom.simulator.autoscaler import GroundTruth, ScaleRequest, View
 from headroom.simulator.autoscalers import catalogue
 from headroom.simulator.autoscalers.headroom import Headroom
+from headroom.simulator.outcome import Timeline
 from headroom.simulator.run import simulate
+from headroom.simulator.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
-    """Cost of Headroom's layers in a cell after the first hour."""
+    """Cost of Headroom's layers in a cell: after the first hour of a member, else of all hours."""
 
     cell: str
     attainment: float
+    bound_gpu_hours: float
+    """GPU-hours of the clairvoyant."""
     gpu_hours: excess.Added
     """GPU-hours of each of `excess.LAYERS`."""
     above_gpu_hours: excess.Added
@@ -51,16 +56,17 @@ def _nothing() -> list[float]:
 
 @dataclass(kw_only=True)
 class Watched(Headroom):
-    """Headroom that sums up, after the first hour, what each layer adds."""
+    """Headroom that sums up what each layer adds."""
 
     bound: Bound
+    begin_s: float
     replica_s: list[float] = field(default_factory=_nothing, init=False)
     above_s: list[float] = field(default_factory=_nothing, init=False)
 
     def evaluate(self, view: View) -> ScaleRequest:
         """Return the decision of `decide`."""
         request = super().evaluate(view)
-        if view.now_s > HOUR_S and self.decision is not None:
+        if view.now_s > self.begin_s and self.decision is not None:
             ready = [pod.uid for pod in view.pods if pod.state is PodState.READY]
             held = sum(pod.state is not PodState.UNSCHEDULABLE for pod in view.pods)
             layers = excess.added(self.decided, self.state, self.decision, ready, held)
@@ -73,11 +79,12 @@ class Watched(Headroom):
 
 def perform(job: Job, bounds: Mapping[str, Job]) -> Attribution:
     """Run Headroom in the job's cell; `bounds` has the clairvoyant's run of each cell."""
-    scenario, watched = scenario_of(job.cell), list[Watched]()
-    bound = _bound(bounds[job.cell])
+    scenario, begin_s = _judged(job.cell)
+    seen, watched = _timeline(bounds[job.cell], scenario), list[Watched]()
+    bound = Bound(times_s=seen.times_s, replicas=seen.ready + seen.warming + seen.draining)
 
     def make(truth: GroundTruth) -> Watched:
-        watched.append(Watched(truth=truth, bound=bound))
+        watched.append(Watched(truth=truth, bound=bound, begin_s=begin_s))
         return watched[-1]
 
     (outcome,) = simulate(scenario, make, job.seed)
@@ -85,17 +92,24 @@ def perform(job: Job, bounds: Mapping[str, Job]) -> Attribution:
     hours = hours_of(outcome, duration_s=scenario.duration_s, cold_start_s=start_s)
     return Attribution(
         cell=job.cell,
-        attainment=total(hours[1:] or hours).attainment,
+        attainment=total(hours[round(begin_s / HOUR_S) :] or hours).attainment,
+        bound_gpu_hours=float(gpu_seconds(seen)[seen.times_s > begin_s].sum()) / HOUR_S,
         gpu_hours=tuple(seconds / HOUR_S for seconds in watched[0].replica_s),
         above_gpu_hours=tuple(seconds / HOUR_S for seconds in watched[0].above_s),
     )
 
 
-def _bound(job: Job) -> Bound:
+def _judged(cell: str) -> tuple[Scenario, float]:
+    """Return the scenario of a cell, and when the time begins that counts."""
+    if cell in MEMBERS:
+        return members.scenario_of(cell), HOUR_S
+    return running.scenario_of(cell), 0.0
+
+
+def _timeline(job: Job, scenario: Scenario) -> Timeline:
     """Run the clairvoyant once more, for what it holds at each instant."""
     knobs: dict[str, float | str] = dict(job.knobs)
     (outcome,) = simulate(
-        scenario_of(job.cell), lambda truth: catalogue.make(job.autoscaler, truth, knobs), job.seed
+        scenario, lambda truth: catalogue.make(job.autoscaler, truth, knobs), job.seed
     )
-    seen = outcome.timeline
-    return Bound(times_s=seen.times_s, replicas=seen.ready + seen.warming + seen.draining)
+    return outcome.timeline
