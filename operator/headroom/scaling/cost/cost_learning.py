@@ -134,6 +134,11 @@ class CostLearner:
             return self
         return replace(self, variation=variation, speeds=speeds)
 
+    def resumed(self) -> CostLearner:
+        """Return the learner after a time that it has not seen: no interval follows its last."""
+        variation = self.variation.interrupted(self.variation.latest.keys())
+        return replace(self, variation=variation, speeds=replace(self.speeds, recent={}))
+
     def saw_full_batches_only(self, claim: Claim | None) -> bool:
         """Return whether smaller batches were never seen: replicas were overloaded from the first.
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from headroom.scaling.demand.throughput import Throughput
 from headroom.scaling.demand.unused_replicas import unused
+from headroom.scaling.evidence.shared_limits import with_shared_limit
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.generating_fleet import GeneratingCost
 from headroom.scaling.mathematics.arrays import Vector
@@ -63,7 +64,7 @@ def with_obstacles(
         obstacles = obstacles.with_shared_limit(now_s, shared.detail)
     if obstacles is state.obstacles and shared is state.shared_limit:
         return state
-    return replace(state, obstacles=obstacles, shared_limit=shared)
+    return with_shared_limit(replace(state, obstacles=obstacles), shared)
 
 
 UNUSED_S = 60.0

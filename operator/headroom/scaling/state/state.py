@@ -83,6 +83,8 @@ class State:
     connections: Connections = field(default_factory=Connections)
     obstacles: Obstacles = field(default_factory=Obstacles)
     shared_limit: SharedLimit = NO_SHARED_LIMIT
+    before_overload: tuple[CostLearner, Risk] | None = None
+    """The cost and the risk level when the present overload began; None without one."""
     retries: Retries = field(default_factory=Retries)
     budget: ErrorBudget = field(default_factory=ErrorBudget)
     failures: Failures = field(default_factory=Failures)
