@@ -42,13 +42,14 @@ def counted(
     cached: float = math.nan,
     prompt: float = 1000.0,
     timed: float = math.nan,
+    generated: float = math.nan,
 ) -> Increase:
     """Return the increase of one pod: requests of 1000 and 100 tokens that arrive and end."""
     added = np.full((1, FIRST_BUCKET + GRID.buckets), np.nan)
     added[0, Count.TIMED_PROMPTS] = timed
     added[0, Count.ARRIVALS], added[0, Count.MISSED] = arrivals, 0.0
     added[0, Count.COMPUTED], added[0, Count.PREEMPTIONS] = computed, preempted
-    added[0, Count.CACHED] = cached
+    added[0, Count.CACHED], added[0, Count.GENERATED] = cached, generated
     added[0, Count.PROMPT_TOTAL], added[0, Count.OUTPUT_TOTAL] = prompt * arrivals, 100 * arrivals
     added[0, FIRST_BUCKET:] = arrivals
     return Increase(
@@ -388,3 +389,21 @@ def test_rare_long_answers_that_end_together_are_no_longer_mean(
     shape = Lengths(slow=slow, fast=fast).shape
     assert shape is not None
     assert shape.output_tokens == pytest.approx(mean, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("generated", "mean"),
+    [
+        pytest.param(math.nan, 100.0, id="what is generated is not reported"),
+        pytest.param(100.0, 100.0, id="as much as ended answers have"),
+        pytest.param(60.0, 100.0, id="less: the latest have only begun"),
+        pytest.param(101.0, 100.0, id="within chance"),
+        pytest.param(150.0, 150.0, id="some still run, and are longer"),
+    ],
+)
+def test_answers_are_as_long_as_what_is_generated_per_arrival(
+    generated: float, mean: float
+) -> None:
+    shape = observed(Lengths(), counted(10, 10_000, generated=10 * generated), 300).shape
+    assert shape is not None
+    assert shape.output_tokens == pytest.approx(mean, rel=0.005)

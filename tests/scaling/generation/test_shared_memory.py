@@ -8,6 +8,7 @@ import pytest
 from headroom.scaling.frozen import replace
 from headroom.scaling.generation.fleet.learned_fleet import fleet_of
 from headroom.scaling.generation.learning.model_inputs import Inputs
+from headroom.scaling.generation.learning.request_lengths.length_sums import OUTPUT2
 from headroom.scaling.generation.replica_model.replica import TailFactors
 from headroom.scaling.generation.replica_model.shared_memory import SharedMemory
 from headroom.scaling.generation.replica_model.work import context_tokens, work_of
@@ -85,6 +86,49 @@ def test_contexts_of_running_sequences_show_what_lengths_are_together(
 ) -> None:
     found = SharedMemory().observe(pages, MIXED, 4.0)
     assert context_tokens(found.paired(MIXED)) / ALIKE == pytest.approx(times, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("times", "unended", "found"),
+    [
+        pytest.param(1.05, 1e9, 1.0, id="within what is known of contexts"),
+        pytest.param(2.2, 1e9, 2.0, id="long prompts may have long answers"),
+        pytest.param(11.0, 1e9, 10.0, id="more than that: longer answers run"),
+        pytest.param(11.0, 2e6, 5.55, id="no longer than what is generated shows"),
+        pytest.param(11.0, 0.0, 2.69, id="all have ended: a cache counts as in use"),
+    ],
+)
+def test_contexts_of_running_sequences_show_answers_that_are_longer_than_any_that_ended(
+    times: float, unended: float, found: float
+) -> None:
+    seen = SharedMemory().observe([page(times * 20 * ALIKE)], MIXED, 4.0)
+    assert context_tokens(seen.paired(MIXED, unended)) / ALIKE == pytest.approx(found, abs=0.01)
+
+
+def test_contexts_that_grow_with_running_answers_count_within_seconds() -> None:
+    found = SharedMemory()
+    for _ in range(100):
+        found = found.observe([page(20 * ALIKE)], MIXED, 4.0)
+    for _ in range(15):
+        found = found.observe([page(4.4 * 20 * ALIKE)], MIXED, 4.0)
+    assert context_tokens(found.paired(MIXED)) / ALIKE < 2.0
+    assert context_tokens(found.paired(MIXED, 1e9)) / ALIKE > 3.5
+
+
+@pytest.mark.parametrize(
+    ("waiting", "used", "learns"),
+    [
+        pytest.param(3, 95_000, False, id="short answers wait for long ones"),
+        pytest.param(0, 95_000, True, id="none waits"),
+        pytest.param(3, 80_000, True, id="they wait for a prompt, not for memory"),
+    ],
+)
+def test_sequences_that_run_are_no_sample_while_others_wait_for_their_memory(
+    waiting: int, used: float, learns: bool
+) -> None:
+    usual = SharedMemory().observe([page(20 * ALIKE)], MIXED, 4.0)
+    busy = replace(page(used), waiting=waiting)
+    assert (usual.observe([page(20 * ALIKE), busy], MIXED, 4.0) != usual) is learns
 
 
 OPPOSITE = requests(4650, 790, prompt_cv=1.1, output_cv=1.25)
@@ -199,6 +243,21 @@ def test_long_prompts_with_long_answers_are_seen_in_what_runs() -> None:
     assert context_tokens(inputs.shape) > 1.7 * context_tokens(lengths)
     fleet = fleet_of(inputs, scaler.targets, Routing.LEAST_IN_FLIGHT, 2.0)
     assert fleet.capacity.binding(2) is Binding.MEMORY
+
+
+def test_replicas_stay_for_answers_of_which_none_has_ended() -> None:
+    """One of 100 has 40,000 tokens, which take a quarter of an hour; the others 250."""
+    random = np.random.default_rng(2)
+    arrival_s = poisson(np.full(50, 4.3), 10.0, 2)
+    outputs = lognormal_lengths(np.full(len(arrival_s), 250.0), 0.8, random)
+    load = Requests(
+        arrival_s=arrival_s,
+        prompt_tokens=lognormal_lengths(np.full(len(arrival_s), 1200.0), 0.8, random),
+        output_tokens=np.where(random.random(len(arrival_s)) < 0.01, 40_000, outputs),
+    )
+    scaler = _run(load, "qwen3-32b-tp2-h100")
+    assert scaler.state.generation.lengths.slow[OUTPUT2] < 1e9  # else one has ended
+    assert (scaler.state.decided or 0) >= 2
 
 
 def _run_with_system_prompt() -> TokenHeadroom:

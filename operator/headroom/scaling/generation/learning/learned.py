@@ -18,6 +18,9 @@ from headroom.scaling.generation.learning.iteration_cost.ledger import Ledger
 from headroom.scaling.generation.learning.iteration_cost.teaching import teach
 from headroom.scaling.generation.learning.model_inputs import Inputs, scaled, smallest_limits
 from headroom.scaling.generation.learning.request_lengths.lengths import Lengths
+from headroom.scaling.generation.learning.request_lengths.running_answers import (
+    most_unended_squared,
+)
 from headroom.scaling.generation.learning.seen_load import SeenLoad
 from headroom.scaling.generation.learning.tail_correction import corrected
 from headroom.scaling.generation.promises.token_promises import Measured, PromiseWindow
@@ -157,9 +160,16 @@ class GenerationState:
 
     @property
     def shape(self) -> RequestShape | None:
-        """The lengths of requests, with what is known of prompts and their answers together."""
-        lengths = self.lengths.shape
-        return None if lengths is None else self.shared.paired(lengths)
+        """The lengths of requests, with what running sequences show of them."""
+        lengths, cost = self.lengths.shape, self.cost
+        if lengths is None:
+            return None
+        unended = 0.0
+        if cost is not None:
+            unended = most_unended_squared(
+                self.lengths.unended_tokens, lengths.accepted_per_step, cost
+            )
+        return self.shared.paired(lengths, unended)
 
     def corrected(
         self,

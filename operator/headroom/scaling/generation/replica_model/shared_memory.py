@@ -32,6 +32,8 @@ LATEST_S = 30.0
 LEAST_SEEN = 1000.0
 """Looks at running sequences before they may show less than independent lengths: young or few ones
 hold less by chance. Worked: five replicas with 20 each, every 4 s: 40 s."""
+FULL = 0.9
+"""Share of the memory above which requests that wait do so for it."""
 UNSURE = 0.1
 """Contexts are known to a tenth: what is within is not shared."""
 
@@ -62,6 +64,8 @@ class SharedMemory:
             page = one.generation
             if page is None or page.kv_used_share is None or page.limits.kv_tokens is None:
                 continue
+            if one.waiting > 0 and page.kv_used_share > FULL:
+                return self  # what runs is not what arrives: short ones wait for long ones
             here = page.kv_used_share * page.limits.kv_tokens
             known, alike = page.context_tokens, one.running * context
             used += here
@@ -80,9 +84,11 @@ class SharedMemory:
             latest=(sooner * self.latest[0] + apart, sooner * self.latest[1] + modelled),
         )
 
-    def paired(self, shape: RequestShape) -> RequestShape:
+    def paired(self, shape: RequestShape, unended: float = 0.0) -> RequestShape:
         """Return the shape with E[I O] as the contexts of running sequences show it.
 
+        What they hold beyond that are answers longer than those that have ended, by which E[O^2] is
+        more, at most by `unended`: where none run, caches count as in use.
         Within what they can be together (Cauchy and Schwarz). Without counted contexts those in use
         show that it is more: what is shared would only be less. That it is less shows where even
         with all tokens found in caches, which others may hold, less is in use.
@@ -93,11 +99,17 @@ class SharedMemory:
         if self.modelled <= 0.0:
             return shape
         alike, context = shape.prompt_output_product, context_tokens(shape)
-        ratio = max(self.held, self.used) / self.modelled / (1.0 + UNSURE)
+        ratio = max(self.held, self.used) / self.modelled
+        if unended > 0.0:  # they grow: the memory of minutes ago is less
+            ratio = max(ratio, self._apart_share)
+        ratio /= 1.0 + UNSURE
         if ratio > 1.0:
             more = (ratio - 1.0) * context * shape.output_tokens
             most = math.sqrt(shape.prompt_tokens_squared * shape.output_tokens_squared)
-            return replace(shape, prompt_output_product=max(alike, min(most, alike + more)))
+            paired = max(alike, min(most, alike + more))
+            longer = min(unended, 2.0 * (alike + more - paired))
+            squared = shape.output_tokens_squared + longer
+            return replace(shape, prompt_output_product=paired, output_tokens_squared=squared)
         ratio = (self._apart_share + _cached(shape) / context) * (1.0 + UNSURE)
         if ratio >= 1.0 or self.running < LEAST_SEEN:
             return shape

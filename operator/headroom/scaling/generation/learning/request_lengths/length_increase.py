@@ -21,8 +21,8 @@ def counts_once(increase: Increase) -> bool:
     return all_set(np.isnan(increase.waiting_tokens)) and all_set(np.isfinite(timed))
 
 
-def arrivals(increase: Increase, grid: Grid) -> tuple[float, float, float]:
-    """Return what arrived, and of that the computed and the cached tokens.
+def arrivals(increase: Increase, grid: Grid) -> tuple[float, float, float, float]:
+    """Return what arrived, of that the computed and the cached tokens, and those generated.
 
     Of the pods that report both: the arrivals at others would make the prompts seem shorter. So
     would arrivals that still wait where a server does not say how many tokens wait: there, those
@@ -32,9 +32,10 @@ def arrivals(increase: Increase, grid: Grid) -> tuple[float, float, float]:
     reporting = increase.reporting(Count.COMPUTED).reporting(Count.CACHED)
     counts = reporting.total[:FIRST_SUM].tolist()
     computed, cached = counts[Count.COMPUTED], counts[Count.CACHED]
+    generated = counts[Count.GENERATED]
     waiting = reporting.waiting_tokens
     if math.isnan(computed):
-        return 0.0, 0.0, 0.0
+        return 0.0, 0.0, 0.0, 0.0
     arrived = max(0.0, counts[Count.ARRIVALS] - counts[Count.MISSED])
     if grid.first_token and reporting is increase and all_set(np.isnan(waiting)):
         _, _, firsts, _ = grid.slices()
@@ -43,6 +44,7 @@ def arrivals(increase: Increase, grid: Grid) -> tuple[float, float, float]:
         arrived,
         max(0.0, computed + float(np.where(np.isnan(waiting), 0.0, waiting).sum())),
         0.0 if math.isnan(cached) else cached,
+        0.0 if math.isnan(generated) else generated,
     )
 
 

@@ -15,10 +15,8 @@ from headroom.scaling.generation.learning.request_lengths.length_increase import
 from headroom.scaling.mathematics.arrays import Vector
 
 Sums = tuple[float, ...]
-ARRIVED, COMPUTED, CACHED, PROMPTS, PROMPT, PROMPT2, OUTPUTS, OUTPUT, OUTPUT2, DRAFTS, ACCEPTED = (
-    range(11)
-)
-WIDTH = 11
+ARRIVED, COMPUTED, CACHED, PROMPTS, PROMPT, PROMPT2, OUTPUTS, OUTPUT, OUTPUT2 = range(9)
+DRAFTS, ACCEPTED, GENERATED, WIDTH = 9, 10, 11, 12
 EMPTY: Sums = (0.0,) * WIDTH
 LEAST_REQUESTS = 5.0
 """Fewer requests are no mean."""
@@ -28,7 +26,7 @@ def sums_of(increase: Increase, total: Vector, grid: Grid) -> list[float]:
     """Return what an interval adds."""
     prompts, outputs, _, _ = grid.slices()
     added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
-    added[ARRIVED : CACHED + 1] = arrivals(increase, grid)
+    *added[ARRIVED : CACHED + 1], added[GENERATED] = arrivals(increase, grid)
     added[PROMPTS : PROMPT2 + 1] = moments(grid.prompt, total[prompts], counts[Count.PROMPT_TOTAL])
     added[OUTPUTS : OUTPUT2 + 1] = moments(grid.output, total[outputs], counts[Count.OUTPUT_TOTAL])
     added[DRAFTS : ACCEPTED + 1] = decoding_steps(counts)

@@ -40,6 +40,7 @@ from headroom.scaling.generation.learning.request_lengths.length_sums import (
     COMPUTED,
     DRAFTS,
     EMPTY,
+    GENERATED,
     LEAST_REQUESTS,
     OUTPUT,
     OUTPUT2,
@@ -47,12 +48,12 @@ from headroom.scaling.generation.learning.request_lengths.length_sums import (
     PROMPT,
     PROMPT2,
     PROMPTS,
-    WIDTH,
     Sums,
     faded,
     sums_of,
     variation,
 )
+from headroom.scaling.generation.learning.request_lengths.running_answers import unended_tokens
 from headroom.scaling.values.tokens import RequestShape
 
 RECOMPUTED_S = 30.0
@@ -138,6 +139,7 @@ class Lengths:
             whole = max(computed, whole or 0.0)
         if outputs is None or whole is None:
             return None
+        outputs += self.unended_tokens
         return RequestShape(
             prompt_tokens=whole,
             computed_tokens=whole if computed is None else min(whole, computed),
@@ -146,8 +148,15 @@ class Lengths:
             output_tokens_squared=outputs**2 * (1.0 + output_cv**2),
             prompt_output_product=whole * outputs,
             accepted_per_step=1.0
-            + accepted(self.slow[DRAFTS:WIDTH], self.fast[DRAFTS:WIDTH], self.fast[OUTPUTS]),
+            + accepted(
+                self.slow[DRAFTS:GENERATED], self.fast[DRAFTS:GENERATED], self.fast[OUTPUTS]
+            ),
         )
+
+    @cached_property
+    def unended_tokens(self) -> float:
+        """The tokens per arrival of answers that still run, beyond those of answers that end."""
+        return unended_tokens(self.slow, self._cv(OUTPUT, OUTPUT2, OUTPUTS))
 
     def _mean(
         self, tokens: int, requests: int, cv: float, squares: int | None = None
