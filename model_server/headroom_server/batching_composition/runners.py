@@ -60,7 +60,7 @@ def build_runner(
 def features_of(
     settings: Settings, source: ModelSource, engine: Engine, second_level: GuardedStore | None
 ) -> FeatureSource | None:
-    """Return the cache of features of a model's requests; None if it has none."""
+    """Return the source of a model's features, computed or cached; None if it has none."""
     cache = input_cache_of(settings, source, second_level)
     if cache is None:
         return None
