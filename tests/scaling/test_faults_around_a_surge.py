@@ -107,6 +107,43 @@ def test_queue_that_was_made_unseen_must_be_level_for_long() -> None:
     assert again.observe(60.0, seen, TICK_S, 28.0).unseen, "one of a gap was not"
 
 
+@pytest.mark.parametrize("gap_s", [302.0, 3600.0])
+@pytest.mark.parametrize("ahead", [0.0, 1e6])
+@pytest.mark.parametrize("rate_rps", [40.0, 80.0])
+def test_windows_restart_after_a_long_gap(gap_s: float, ahead: float, rate_rps: float) -> None:
+    """Counters show a mean of the time between at best, and may be those of another server."""
+    service = Service(rate_rps=40.0, replicas=5)
+    service.run(300.0)
+    service.scrape = False
+    service.run(gap_s)
+    service.rate_rps = rate_rps
+    for uid in service.arrived:
+        service.arrived[uid] += ahead
+    service.scrape = True
+    returned = [service.tick() for _ in range(60)]
+    rates = [one.signals.arrival_rps for one in returned]
+    assert not any(rate.fresh for rate in rates[:5])
+    for rate in rates[10:]:
+        assert rate.value == pytest.approx(rate_rps, rel=0.05)
+    assert max(one.replicas for one in returned) <= 3 * 6
+
+
+def test_counters_resume_only_where_a_replica_is_scraped_again() -> None:
+    old, new = ready_pod("old", created_s=-900.0), ready_pod("new", created_s=3600.0)
+    windows = Windows()
+
+    def seen(now_s: float, *scraped_s: tuple[str, float]) -> Observation:
+        samples = tuple(sample(uid, time_s, 9.0) for uid, time_s in scraped_s)
+        return Observation(now_s=now_s, current=1, pods=(old, new), samples=samples)
+
+    assert windows.unseen_s(seen(0.0, ("old", 0.0))) == 0.0
+    windows = windows.absorb(seen(0.0, ("old", 0.0)))
+    assert windows.unseen_s(seen(2.0, ("old", 2.0))) == 0.0
+    assert windows.unseen_s(seen(3612.0, ("old", 0.0))) == 0.0, "the same page again"
+    assert windows.unseen_s(seen(3612.0, ("new", 3612.0))) == 0.0, "the first page of another"
+    assert windows.unseen_s(seen(3612.0, ("new", 3612.0), ("old", 3612.0))) == 3612.0
+
+
 @pytest.mark.parametrize("back_s", [2.0, 4.0, 9.0])
 @pytest.mark.parametrize("rate_rps", [3.0, 30.0])
 def test_clock_that_is_set_back_makes_no_burst(back_s: float, rate_rps: float) -> None:

@@ -128,8 +128,9 @@ def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
     if observation.now_s <= last_s:
         state = replace(state, windows=state.windows.repeating(observation.samples))
         observation = replace(observation, now_s=last_s)
-    if observation.now_s - last_s > LONGEST_GAP_S:
-        # the process or the clock paused or jumped: counters say nothing about the time between
+    unknown_s = max(observation.now_s - last_s, state.windows.unseen_s(observation))
+    if unknown_s > LONGEST_GAP_S:
+        # process, clock or metrics paused or jumped: counters say nothing about the time between
         state = replace(state, windows=Windows())
     return state, observation
 

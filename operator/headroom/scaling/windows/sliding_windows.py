@@ -121,6 +121,14 @@ class Windows(WindowCounts):
             ]
         )
 
+    def unseen_s(self, observation: Observation) -> float:
+        """Return for how long no pod was scraped until now, if one from before is again; else 0."""
+        if self.seen_s is None or observation.now_s - self.seen_s <= GAP_S:
+            return 0.0
+        known = [(one, self.last[one.pod]) for one in observation.samples if one.pod in self.last]
+        again = any(one.time_s > last.time_s for one, last in known)
+        return observation.now_s - self.seen_s if again else 0.0
+
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window since the first tick that are kept; 0 at the first tick."""
         if self.since_s is None:
