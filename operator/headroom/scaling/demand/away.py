@@ -19,7 +19,7 @@ from headroom.scaling.frozen import replace
 SETTLED_S = 20.0
 """So long after their number changed, replicas that are not saturated carry the load."""
 _ALIKE = 1.1
-"""As many arrive as were carried, up to this factor and to chance."""
+"""Ratio of arrivals to the carried rate up to which, apart from chance, the two count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class Obstacles:
     seen_s: float = 0.0
     saturated_since_s: float | None = None
     answered: Mapping[int, Answered] = field(default_factory=dict)
-    """By the number of ready replicas."""
+    """Answers per second by the number of ready replicas."""
 
     def text(self, now_s: float) -> str:
         """Return the evidence, and how long ago it was seen if that is a minute or more."""

@@ -29,7 +29,7 @@ PARTS = 4
 _STEADY = 0.5
 """Growth of each part, at least, of the mean growth."""
 _ALIKE = 1.1
-"""As many arrive as were counted, up to this factor and to chance."""
+"""Ratio of arrivals to the counted rate up to which, apart from chance, the two count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

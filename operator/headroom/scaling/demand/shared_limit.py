@@ -53,14 +53,14 @@ class SharedLimit:
     """Answers of saturated replicas in the present overload, and whether more answered more."""
 
     levels: Mapping[int, Level] = field(default_factory=dict)
-    """By the number of ready replicas, of the last `SOON_S`."""
+    """Levels of answers of the last `SOON_S`, by the number of ready replicas."""
     most: int | None = None
     """More replicas than this would only wait; None: not known."""
     detail: str = ""
     found: tuple[int, Level] | None = None
     """Number of replicas that have shown it, and their answers."""
     tries_s: float = 0.0
-    """When more replicas are tried."""
+    """Time when more replicas are tried."""
     lasts_s: float = FIRST_S
     waits: bool = False
     """Whether this tick looks like such a limit, so that growth waits for the verdict."""

@@ -49,8 +49,8 @@ class Expected:
     """The expected rates. Rates that are not expected to change equal the present rate."""
 
     later: Rates
-    """When a replica requested now has served for a window, or for a first rise when it is ready:
-    what to add replicas for."""
+    """Rates to add replicas for: those when a replica requested now has served for a window, or,
+    for a first rise, when it is ready."""
     most: Rates
     """The highest from now until a minute after a replica removed now could be back."""
     burst_rps: float | None

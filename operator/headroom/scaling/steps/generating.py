@@ -53,8 +53,8 @@ class Generating:
     judged: Signals
     """With a latency that is the target times the worst share of a promise."""
     outcomes: Outcomes
-    """By the promises on tokens, also while the cost is not known; without the misses that no
-    number of replicas prevents."""
+    """Outcomes by the promises on tokens, also while the cost is not known; without the misses that
+    no number of replicas prevents."""
     fleet: GeneratingFleet | None = None
     """None while the cost of an iteration is not known."""
     awaits_cost: bool = False

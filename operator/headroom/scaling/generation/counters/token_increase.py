@@ -27,7 +27,7 @@ class Increase:
     context_tokens: Vector = field(default_factory=lambda: np.zeros(0))
     """Mean of the gauge at both ends; NaN where it is not reported."""
     waiting_tokens: Vector = field(default_factory=lambda: np.zeros(0))
-    """By how much the prompt tokens that wait have grown; NaN where it is not reported."""
+    """Growth of the number of waiting prompt tokens; NaN where it is not reported."""
 
     @cached_property
     def total(self) -> Vector:

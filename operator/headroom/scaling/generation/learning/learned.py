@@ -57,7 +57,7 @@ class GenerationState:
     limits: EngineLimits = field(default_factory=EngineLimits)
     inputs: Inputs | None = None
     fitted_s: float | None = None
-    """When the inputs were last compared with what is known."""
+    """Time when the inputs were last compared with the learned values."""
     cost: IterationCost | None = None
     """Estimate of the ledger; a stated cost before the first iteration."""
     error: float = LEAST
@@ -65,9 +65,9 @@ class GenerationState:
     untaught: tuple[tuple[float, Increase], ...] = ()
     """(time, increase) of the ticks that the ledger has not taken in yet."""
     taught_s: float | None = None
-    """When it last did."""
+    """Time when the ledger last took in increases."""
     generating_since_s: float | None = None
-    """When the first tokens were seen."""
+    """Time when the first generated tokens were seen."""
     source: str = ""
     late_alone: float = 0.0
     """First tokens that are expected late whatever the replicas, and were not yet."""

@@ -44,7 +44,7 @@ class Passing:
     settled_since_s: float | None = None
     """Since when the prefill pool has enough replicas; None while it has not."""
     queued_s: float = -math.inf
-    """When it last had a queue."""
+    """Time when the prefill pool last had a queue."""
 
     def to_checkpoint(self) -> dict[str, object]:
         """Return what survives a restart, as JSON values; nothing outside of a decode pool."""

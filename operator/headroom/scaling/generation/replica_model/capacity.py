@@ -16,9 +16,9 @@ STEPS = 26
 POOLS = (1, 2, 4, 8, 16, 32, 64)
 """Capacities are computed for this many replicas; between them, for the fewer."""
 OWN_SHARE, LEAST_LOAD = 0.75, 0.4
-"""Where an idle replica already uses this much of a promise, a first token that is late is mostly
-late by its own length: replicas are not added beyond this load for the rest. If they do help, the
-learned margin finds it. Worked: prompts that take 2.7 s of 3 s at p95 would need 16 % of load."""
+"""Share of a promise beyond which an idle replica's latency is mostly the request's own length, and
+the load up to which late first tokens then add no replicas. If replicas do help, the learned margin
+finds it. Worked: prompts that take 2.7 s of 3 s at p95 would need 16 % of load."""
 
 
 @dataclass(frozen=True, kw_only=True)

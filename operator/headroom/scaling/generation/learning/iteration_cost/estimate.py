@@ -31,10 +31,10 @@ ITERATION_CV = 0.05
 ALIKE = 10.0
 """Intervals whose errors are those of one: lengths are not in the columns and last for a while."""
 EVIDENCE, KEPT = 12.0, 6.0
-"""By how many squared deviations experts must be better than none; and of what was taken before,
-to be given up. Six dense engines with four mixes of lengths: at most 6; mixtures whose experts are
-not all read: at least 50, and 3 to 22 where no contexts are reported. To miss them costs 20 % of
-the capacity, to see what is not there 6 %."""
+"""Squared deviations by which a fit with experts must be better than one without; the second value
+applies once experts were found. Six dense engines with four mixes of lengths: at most 6; mixtures
+whose experts are not all read: at least 50, and 3 to 22 where no contexts are reported. To miss
+them costs 20 % of the capacity, to see what is not there 6 %."""
 OF_MISFIT = 0.1
 """And by this share of those without, because what no column describes adds up with time; of what
 was taken half of it. Worked: answers of two tokens, times between tokens alone: with experts a

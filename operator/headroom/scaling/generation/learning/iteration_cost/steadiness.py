@@ -18,7 +18,7 @@ UNSTEADY_S = 1800.0
 UNUSUAL = 3.0
 """Usual deviations of a minute by which another engine differs."""
 TAKEN_BACK = 2.0
-"""By how many times the next change must exceed one that takes back the one before."""
+"""Factor by which the next change must exceed a change that reverses the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
