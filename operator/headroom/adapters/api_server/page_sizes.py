@@ -55,7 +55,7 @@ class PageSizes:
     """Sizes of objects in the last list of each path."""
 
     _each_bytes: dict[str, int] = field(default_factory=dict)
-    """By path, the one that was read last at the end."""
+    """Mean bytes per object by path; the path that was read last is at the end."""
 
     def begin(self, path: str, most: int) -> PageLimit:
         """Return the limit of the first page of a list, of at most this many objects."""

@@ -65,7 +65,7 @@ class WaitingEvents:
         self._on_event = on_event
         self._group = group
         self._waiting: dict[str, dict[str, _Waiting]] = {}
-        """By namespace and UID, in the order in which they began to wait."""
+        """Waiting events by namespace and UID, in the order in which they began to wait."""
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._versions: dict[str, int] = {}
         """Versions of pods that were read again and may be newer than their last event, by UID."""

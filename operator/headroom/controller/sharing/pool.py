@@ -21,8 +21,8 @@ GIVE_BACK_AFTER_S = 60.0
 """Time after which a yielded place comes back if it is still free: load that dips for a moment
 finds its places still free."""
 FORGET_AFTER_S = 600.0
-"""When no replica was rejected for this long, nodes may have been added: services that yielded ask
-again."""
+"""Time without a rejected replica after which a shortage ends: nodes may have been added, so
+services that yielded ask again."""
 IN_VAIN_AFTER_S = 120.0
 RETRIED_AFTER_S = 1800.0
 """Accelerators that were yielded and lie free for two minutes do not fit (they lie on several

@@ -22,7 +22,8 @@ class DiscoveryRequest:
     has: Mapping[str, str] = field(default_factory=dict)
     """Versions by name, at the start of a stream."""
     refused: str = ""
-    """Why the gateway rejected an update (NACK); it keeps its previous configuration."""
+    """Message of the gateway that rejected an update (NACK); it keeps its previous
+    configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

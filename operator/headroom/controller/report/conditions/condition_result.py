@@ -69,7 +69,8 @@ class TickResult:
     preemption: str = ""
     """Services that give accelerators to this one; empty if none does."""
     accelerators: str = ""
-    """Where the spec claims other accelerators than the pod template requests."""
+    """Text: the spec claims other accelerators than the pod template requests; empty if it does
+    not."""
     ceiling: Ceiling | None = None
     """Replicas that the operator's settings allow; None if they were not checked."""
     conflicts: ConflictStatus = field(default_factory=ConflictStatus)

@@ -81,7 +81,7 @@ _EXPLAINED_BY = {
     StatusReason.METRICS_MISSING: ConditionType.METRICS_AVAILABLE,
     StatusReason.METRICS_STALE: ConditionType.METRICS_AVAILABLE,
 }
-"""Where the next step is, for a reason that several conditions share."""
+"""Condition that has the next step, for a reason that several conditions share."""
 IN_MESSAGE = frozenset(
     {
         StatusReason.PENDING,
