@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 
 DIAGNOSE = "run kubectl headroom doctor"
-"""Where a message cannot tell the step. Without a namespace, that of the context is examined."""
+"""Next step where the message does not imply one. Without a namespace, that of the context is
+examined."""
 GATEWAYS_SILENT = "no recent metrics from the gateways"
 """Message where the cause is not in the pods of a service."""
 READ_GATEWAYS = (

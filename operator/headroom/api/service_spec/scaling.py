@@ -91,8 +91,8 @@ class Scaling(Value):
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = 20
     """Maximum number of replicas, even if the SLO needs more."""
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
-    """When accelerators run out, the service with the highest priority gets them first. Services
-    with a lower priority yield replicas, but never below their minReplicas."""
+    """Order in which services get accelerators when these run out: the highest priority first.
+    Services with a lower priority yield replicas, but never below their minReplicas."""
     scale_up: ScaleUp = ScaleUp()
     """Limits on adding replicas."""
     scale_down: ScaleDown = ScaleDown()

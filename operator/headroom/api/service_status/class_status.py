@@ -25,8 +25,8 @@ class ClassStatus(Value):
     best_effort: bool = False
     """True where the class has no promise."""
     unknown: Word | None = None
-    """Why nothing is measured. NotCountedByClass: the server's metrics do not name the class; the
-    strictest promise is kept for all requests."""
+    """Reason why nothing is measured. NotCountedByClass: the server's metrics do not name the
+    class; the strictest promise is kept for all requests."""
     attainment: float | None = None
     """Share of the last minute's requests that kept every promise of the class."""
     requests_per_second: float | None = None

@@ -85,7 +85,7 @@ class Facts:
     malformed: tuple[Manifest, ...] = ()
     """Services without the blocks that checks read, which an older schema admitted."""
     targets: Mapping[str, Manifest | None] = field(default_factory=dict)
-    """By the service's UID: the workload that it scales, or None."""
+    """Workload that a service scales, or None, by the service's UID."""
     autoscalers: tuple[Manifest, ...] = ()
     policies: tuple[Manifest, ...] = ()
     """NetworkPolicies."""
@@ -93,14 +93,14 @@ class Facts:
     """PodDisruptionBudgets."""
     nodes: tuple[Manifest, ...] = ()
     pods: Mapping[str, tuple[Manifest, ...]] = field(default_factory=dict)
-    """By the service's UID."""
+    """Pods of a service, by the service's UID."""
     answers: Mapping[str, Answered] = field(default_factory=dict)
-    """By the service's UID: the answer of one of its running pods."""
+    """Answer of one of a service's running pods, by the service's UID."""
     leases: tuple[Manifest, ...] = ()
     """Leases of the nodes and of the operator."""
     certificates: Mapping[str, float | None] = field(default_factory=dict)
-    """By `namespace/name` of a Secret that gateways need: when its certificate expires, seconds
-    since the epoch; None without one."""
+    """Expiry of the certificate in a Secret that gateways need, by the Secret's `namespace/name`,
+    in seconds since the epoch; None without a certificate."""
     unread: tuple[Unread, ...] = ()
 
     def was_read(self, what: str) -> bool:

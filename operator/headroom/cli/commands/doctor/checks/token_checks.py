@@ -33,7 +33,7 @@ _EXPOSE = {
     "--enable-logging-iteration-details, or " + _SEND,
     **dict.fromkeys(("trtllm", "tgi", "dynamo", "llamacpp"), _NOT_EXPOSED),
 }
-"""By profile: what makes the cost of an iteration known."""
+"""Step that makes the cost of an iteration known, by profile."""
 
 
 def promises_are_feasible(facts: Facts) -> Iterator[Diagnosis]:
