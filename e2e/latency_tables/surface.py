@@ -62,7 +62,7 @@ KNOWN = 1 / (1 + np.exp(-_LOGITS))
 _LOG_TAIL = -np.logaddexp(0.0, _LOGITS)
 """Percentiles kept of a fleet at one load, as logarithms of latency."""
 JUMP = 0.6
-"""Where more than this exceed a level at the next load, percentiles are interpolated."""
+"""Share of requests above a level at the next load, beyond which percentiles are interpolated."""
 
 
 def requests_for(max_batch: int, cv: float, utilization: float, relaxations: float) -> int:

@@ -25,7 +25,7 @@ class Played:
     name: str
     requests: Sequence[Request]
     first_s: Floats
-    """When the first token of each request was there."""
+    """Time when the first token of each request was generated."""
     end_s: Floats
     iterations: Floats
     """[iterations, P D KV X seconds]"""

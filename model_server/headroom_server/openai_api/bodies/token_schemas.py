@@ -33,7 +33,8 @@ class TokenizeFields(Fields):
     chat_template_kwargs: dict[str, JsonValue] | None = Field(None, max_length=64)
     continue_final_message: Literal[False] | None = None
     add_special_tokens: bool | None = None
-    """By default those of a text are added; a chat template writes its own."""
+    """Whether special tokens are added; by default to a text only, as a chat template writes its
+    own."""
     return_token_strs: bool | None = None
 
     @model_validator(mode="after")

@@ -28,7 +28,7 @@ class Replica:
     row: int = NONE
     state: PodState = PodState.WARMING
     leaves_at_s: float = math.inf
-    """When its grace ends, once it terminates."""
+    """Time when its grace period ends, once it terminates."""
 
     def as_pod(self) -> Pod:
         """Return it as the API server lists it."""

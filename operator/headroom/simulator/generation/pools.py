@@ -26,7 +26,7 @@ MOVED_S = 0.02
 """Keys and values of 4000 tokens at 200 000 tokens per second."""
 STEP_S = 0.5
 NEVER_S = 1e12
-"""When a request arrives at the decode pool whose prompt is not computed yet."""
+"""Arrival time at the decode pool of a request whose prompt is not computed yet."""
 _LAST_S = 600.0
 """Requests that are in the system at the end may finish."""
 
@@ -69,7 +69,7 @@ class _PairRun:
     sent: int = 0
     looks: list[tuple[int, ...]] = field(default_factory=list)
     last_s: float = 0.0
-    """When the last request arrived at the decode pool."""
+    """Time when the last request arrived at the decode pool."""
 
     def __post_init__(self) -> None:
         requests, pair = self.requests, self.pair

@@ -158,7 +158,7 @@ class Request(IntEnum):
     PLACE = 10
     """The row that it was sent to; NONE."""
     UNITS = 11
-    """Where its units begin in `unit_ids`."""
+    """Index of its first unit in `unit_ids`."""
     UNITS_END = 12
 
 
