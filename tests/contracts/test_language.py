@@ -63,7 +63,9 @@ HEADLESS = "Of "
 """A docstring that begins so does not name what it describes."""
 _FRAGMENT = re.compile(r"(What|When|Which|How|Where|Who|Why) ")
 """A docstring of a module, class or function that begins so does not say its job."""
-_ATTRIBUTE_FRAGMENT = re.compile(r"(What|Which|How|Who|Whose|That|Those) ")
+_ATTRIBUTE_FRAGMENT = re.compile(
+    r"(What|Which|How|Who|Whose|That|Those|When|Why|Where|Until|By|As) "
+)
 """Beginning of a docstring that does not name the attribute's value."""
 _CODE = re.compile(r"`[^`]*`|\]\([^)]*\)|[.#][\w-]+(?= )|\"#?[\w-]+\"|'#[^']*'")
 """Inline code, addresses of links, selectors and identifiers in quotes."""
@@ -168,8 +170,12 @@ def test_phrases_are_found_in_names_comments_literals_docstrings_and_documents()
     assert [hit.line for hit in hits_in_python("tests/x.py", named)] == [1, 3]
     constant = 'BYTES = 8\n"""Of a page."""\nx = "Of course"\n'
     assert [hit.phrase for hit in hits_in_python("tests/x.py", constant)] == [HEADLESS]
-    fragment = '"""What it does."""\n\nx = 1\n"""How long it lasts."""\ny = 2\n"""When it is."""'
-    assert [hit.phrase for hit in hits_in_python("tests/x.py", fragment)] == ["What ", "How "]
+    fragment = '"""What it does."""\n\nx = 1\n"""How long it lasts."""\ny = 2\n"""By number."""'
+    assert [hit.phrase for hit in hits_in_python("tests/x.py", fragment)] == [
+        "What ",
+        "How ",
+        "By ",
+    ]
     assert not list(hits_in_lines("x.md", ["Say `intake`, not `door`; Little's law; of course"]))
 
 
