@@ -70,7 +70,7 @@ def apply_post_rules(
     decided: tuple[Decision, State],
     inputs: PostRuleInputs = PostRuleInputs(),
 ) -> tuple[Decision, State]:
-    """Run all rules on what decide() returned; `before` is the state that it was given.
+    """Run all rules on the result of decide(); `before` is the state that it was given.
 
     A replica that a rule keeps was not removed, so the state counts no flap for it.
     """
@@ -162,7 +162,7 @@ def _keeps(limit: LimitApplied) -> bool:
 
 
 def _without_removal(policy: Policy, decision: Decision, why: str, reason: Reason) -> Decision:
-    """Keep the current replicas, within maxReplicas and what other services' priority leaves."""
+    """Keep the current replicas up to maxReplicas, unless the service yields to a priority."""
     kept = min(decision.current, policy.max_replicas)
     yields = any(limit.limit is Reason.YIELDED_TO_PRIORITY for limit in decision.limits)
     if yields or decision.replicas >= kept:

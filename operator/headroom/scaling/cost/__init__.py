@@ -1,1 +1,1 @@
-"""Learns what a batch costs: a line over batch sizes, its variation, and each replica's speed."""
+"""Learns the cost of a batch: a line over batch sizes, its variation, and each replica's speed."""

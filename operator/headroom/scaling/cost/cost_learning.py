@@ -80,7 +80,7 @@ class CostLearner:
         return left._taught(usual, elapsed_s, expected, doubted)
 
     def _distrusting(self, wrong: AbstractSet[str], elapsed_s: float) -> CostLearner:
-        """Return the learner after this time, without the speeds of what it distrusts."""
+        """Return the learner after this time, without the speeds of distrusted replicas."""
         before = self.distrusted.items()
         kept = {one: left_s - elapsed_s for one, left_s in before if left_s > elapsed_s}
         distrusted = kept | dict.fromkeys(wrong, DISTRUSTED_S)
@@ -128,7 +128,7 @@ class CostLearner:
         )
 
     def only(self, replicas: AbstractSet[str]) -> CostLearner:
-        """Return the learner without data of other replicas; what was learned from them is kept."""
+        """Return the learner without data of other replicas; the cost learned from them is kept."""
         variation, speeds = self.variation.only(replicas), self.speeds.only(replicas)
         if variation is self.variation and speeds is self.speeds:
             return self

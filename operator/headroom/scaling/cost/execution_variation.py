@@ -53,7 +53,7 @@ class ExecutionVariation:
 
     @classmethod
     def of(cls, squares: float, differences: float) -> ExecutionVariation:
-        """Return what was learned before, as its squares and how many there were."""
+        """Return the variation learned before, from its squares and number of differences."""
         return cls(every=(squares, differences, 0.0, 0.0))
 
     @property

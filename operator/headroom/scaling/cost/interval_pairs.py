@@ -1,4 +1,4 @@
-"""Sums over pairs of successive intervals of a replica, without what the sizes of batches explain.
+"""Sums over pairs of successive intervals of a replica, corrected for the sizes of batches.
 
 Successive batches differ in size, too. While only similar sizes were seen, what a request adds is
 hardly known, and fast models execute hundreds of batches in an interval. Worked: 200 of 4.9 and 200

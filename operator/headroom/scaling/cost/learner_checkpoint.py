@@ -19,7 +19,7 @@ MOST_BIN = 64
 
 
 def to_checkpoint(learner: CostLearner) -> dict[str, object]:
-    """Return what survives a restart, as JSON values."""
+    """Return the learner's checkpoint as JSON values: its sums of the cost and of the variation."""
     return {
         "cost": [
             [number, *(short(total) for total in sums)]

@@ -1,1 +1,1 @@
-"""Estimates the demand behind the counted arrivals, and finds what more replicas cannot change."""
+"""Estimates the demand behind the counted arrivals, and finds obstacles to scaling up."""

@@ -1,4 +1,4 @@
-"""Bounds what a queue asks for while a rollout replaces replicas that served.
+"""Bounds the replicas for a queue while a rollout replaces replicas that served.
 
 The others are saturated because they are fewer, and not because clients want more: no more requests
 arrive than all replicas carried before. These are enough once they are back, and until then as many

@@ -143,7 +143,7 @@ class Connections:
 
 
 def _followed(arrived: NDArray[np.float64], shares: NDArray[np.float64]) -> float | None:
-    """Return how much of what replicas below an even share lack they got; None: too little to tell.
+    """Return the share of their lacking requests that replicas got; None: too few lack to tell.
 
     Worked: the second of two replicas is new, so of 100 requests it lacks 50; it got 40, so 0.8.
     """

@@ -1,4 +1,4 @@
-"""Detects demand that saturated replicas hide, and bounds it from what is in flight.
+"""Detects demand that saturated replicas hide, and bounds it by the requests in flight.
 
 A client that waits for its answers (a pool of connections, a synchronous caller) sends no more than
 it gets back. Once the replicas are full, arrivals equal answers and the requests in flight stay

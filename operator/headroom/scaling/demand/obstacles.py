@@ -1,4 +1,4 @@
-"""Recognizes what more replicas cannot change: pinned connections, and a limit behind the replicas.
+"""Recognizes obstacles to scaling up: pinned connections, and a limit behind the replicas.
 
 Both are judged by what happened after replicas were added, while latency was over its target.
 
@@ -125,7 +125,7 @@ class Obstacles:
         )
 
     def with_shared_limit(self, now_s: float, detail: str) -> Obstacles:
-        """Return the record after a tick that found that busy replicas wait for what they share."""
+        """Return the record after a tick that found busy replicas waiting for a shared resource."""
         return replace(self, obstacle=Obstacle.DOWNSTREAM_LIMIT, detail=detail, seen_s=now_s)
 
 

@@ -1,4 +1,4 @@
-"""Recognizes busy replicas that wait for what they share, so that more of them answer no more.
+"""Recognizes busy replicas that wait for a shared resource: more of them answer no more.
 
 A model that reads a database in its batch, or replicas that share a GPU: once the shared part is
 full, a batch takes the longer, the more replicas there are. Requests seem to cost more, so each

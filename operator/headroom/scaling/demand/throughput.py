@@ -1,4 +1,4 @@
-"""Measures what the ready replicas take in and answer in a few seconds, and if they are full.
+"""Measures arrivals, answers and saturation of the ready replicas over a few seconds.
 
 All rates are of the same short window, so that arrivals and answers can be compared.
 """
@@ -152,7 +152,7 @@ def works_at_limit(
 
 
 def _waited_for(windows: Windows, window_s: float) -> float:
-    """Return how many requests were there on average, by what was answered (Little's law).
+    """Return the mean number of requests in the system, by latencies of answers (Little's law).
 
     A gauge may count requests that have ended. Worked: 250/s are answered after 0.1 s on average,
     so 25 are there, not 90. No bound without answers, or if some took longer than the last bound.

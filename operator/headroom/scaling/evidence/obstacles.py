@@ -31,7 +31,7 @@ def with_obstacles(
     ready: Sequence[str],
     now_s: float,
 ) -> State:
-    """Return the state with what this tick says about an obstacle."""
+    """Return the state with this tick's evidence of an obstacle."""
     over = signals.latency_s.value is not None and (
         signals.latency_s.value > policy.latency_target_s
     )
@@ -72,7 +72,7 @@ UNUSED_S = 60.0
 
 
 def _taken(state: State, ready: Sequence[str], window_s: float) -> tuple[Vector, Vector]:
-    """Return what arrived at each replica or is in flight there, and what each had to do.
+    """Return each replica's arrivals plus requests in flight, and its work including older queues.
 
     One with a queue is in use, and so was one that has answered a queue of before the window.
     """

@@ -1,4 +1,4 @@
-"""Undoes what an overload has taught in which replicas waited for what they share.
+"""Restores values of before an overload in which replicas waited for a shared resource.
 
 While a database is full, a batch takes the longer, the more replicas there are. That is not what a
 replica takes once the overload has ended, and large batches, which show it, are not formed then.

@@ -1,4 +1,4 @@
-"""Explains the decision of a generating service: what binds, each promise, what is unknown."""
+"""Explains the decision of a generating service: binding limit, each promise, unknown values."""
 
 from __future__ import annotations
 

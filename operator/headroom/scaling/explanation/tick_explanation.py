@@ -1,4 +1,4 @@
-"""Puts the whole decision of a tick together: its reason, its demand, and what evidence adds."""
+"""Puts the whole decision of a tick together: its reason, its demand, and notes on evidence."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class FutureRatios:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AnalogForecast:
-    """The stable rate over an hour, and what followed each instant of it."""
+    """The stable rate over an hour, and the ratios of later rates to those of its instants."""
 
     history: RateHistory = field(default_factory=RateHistory)
     logarithms: Vector = field(default_factory=no_rates)

@@ -90,7 +90,7 @@ class Forecast:
     def expected(
         self, policy: Policy, now_s: float, rate_rps: float, burst_rps: float | None, start_s: float
     ) -> Expected:
-        """Return what to expect after these rates."""
+        """Return the expected rates after these rates."""
         tuning, past = policy.tuning, self.analogs
         if not tuning.has(Component.FORECAST):
             now = _plain(rate_rps)
@@ -171,7 +171,7 @@ class Forecast:
 
 
 def _after(ratio: float, rise: float, rate_rps: float, most_rps: float) -> float:
-    """Return what the ratio makes of a rate: more than twice as much only up to `most_rps`.
+    """Return the rate times the ratio: more than twice as much only up to `most_rps`.
 
     While a load returns, its window is nearly empty. Its true rate is then known badly, and a
     ratio of 40 of twice that rate would be a load that never was.

@@ -46,7 +46,7 @@ class Failures:
     def observe(
         self, windows: Windows, cost: CostModel | None, target_s: float, now_s: float
     ) -> Failures:
-        """Return the record after a tick; without a cost it is not known what an answer takes."""
+        """Return the record after a tick; without a cost the usual time of an answer is unknown."""
         added = windows.series.added
         if cost is None or not windows.bounds_s or not len(added):
             return self

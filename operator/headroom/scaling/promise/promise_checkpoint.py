@@ -1,4 +1,4 @@
-"""The checkpoint of what is learned from misses: margin, risk level, error budget and reserve."""
+"""The checkpoint of values learned from misses: margin, risk level, error budget and reserve."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headroom.scaling.values.checkpoint_numbers import MOST_COUNTED, Checkpoint,
 def to_checkpoint(
     margin: Margin, risk: Risk, budget: ErrorBudget, reserve: Reserve
 ) -> dict[str, object]:
-    """Return what survives a restart, as JSON values."""
+    """Return the checkpoint of these four values as JSON values."""
     numbers = (margin.beta, risk.level, budget.late, budget.ended)
     return {
         "promise": [short(number) for number in numbers],
@@ -21,7 +21,7 @@ def to_checkpoint(
 
 
 def from_checkpoint(checkpoint: Checkpoint) -> tuple[Margin, Risk, ErrorBudget, Reserve]:
-    """Return what `to_checkpoint` saved; raise ValueError with rule and value."""
+    """Return the values that `to_checkpoint` saved; raise ValueError with rule and value."""
     beta, level, late, ended = _promise(checkpoint)
     budget = ErrorBudget(late=late, ended=ended)
     return Margin(beta=beta), Risk(level=level), budget, _reserve(checkpoint)
@@ -43,7 +43,7 @@ def _promise(checkpoint: Checkpoint) -> tuple[float, float, float, float]:
 
 
 def _reserve(checkpoint: Checkpoint) -> Reserve:
-    """Read what remains of the reserve; an older checkpoint has all of it."""
+    """Read the remainder of the reserve; from an older checkpoint, the whole reserve."""
     if "reserve" not in checkpoint:
         return Reserve()
     numbers = numbers_of(checkpoint, "reserve")

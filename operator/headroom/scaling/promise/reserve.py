@@ -69,7 +69,7 @@ class Usual:
 
     @property
     def share_left(self) -> float:
-        """Return what is left of the budget, above 0 to 1."""
+        """Return the share of the budget that is left, above 0 to 1."""
         return max(LEAST_LEFT, 1.0 - self.spent)
 
 

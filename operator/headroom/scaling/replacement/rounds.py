@@ -1,4 +1,4 @@
-"""Judges what each replica did in a round of some seconds against the other replicas. Pure."""
+"""Compares each replica with the other replicas in a round of some seconds. Pure."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class LastHour:
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> tuple[float | None, LastHour]:
-        """Return when and what `to_checkpoint` saved; nothing from a checkpoint without it.
+        """Return the time and the record that `to_checkpoint` saved; None and an empty one without.
 
         Raise ValueError for numbers that cannot be.
         """

@@ -1,4 +1,4 @@
-"""Connects generation with the decision: what is learned at a tick, and the model that serves.
+"""Connects generation with the decision: the learned state of a tick, and the serving model.
 
 A service with promises on tokens is sized by the same rules as any other; only the serving model
 and the measured misses differ. Where the pages do not tell the cost of an iteration, the service is
@@ -128,7 +128,7 @@ def observe(
 def _learned(
     policy: Policy, state: State, observation: Observation, routing: Routing
 ) -> tuple[GenerationState, bool]:
-    """Return what is learned with this tick, and whether a cost will be known soon."""
+    """Return the learned state after this tick, and whether a cost will be known soon."""
     now_s, samples = observation.now_s, state.contradictions.used(observation.samples)
     learned = state.generation.observe(
         samples,

@@ -34,7 +34,7 @@ def judge_outcomes(
     fleet: GeneratingFleet | None,
     classes: ClassState,
 ) -> tuple[GenerationState, Outcomes]:
-    """Return what ended since the last tick, without what is late by its own length.
+    """Return the state, and the outcomes since the last tick without those late by own length.
 
     `begun` requests of those that missed had their first token.
     """
@@ -74,7 +74,7 @@ def _outcomes(
     latest: Mapping[Binding, Measured],
     begun: float,
 ) -> Outcomes:
-    """Return what ended since the last tick, and what of it broke a promise."""
+    """Return how many requests ended since the last tick, and how many broke a promise."""
     added = state.windows.series.added
     missed = float(added[:, MISSED].sum()) if len(added) else 0.0
     missed = max(0.0, missed - begun)
@@ -110,7 +110,7 @@ def judged_signals(
     fleet: GeneratingFleet | None,
     classes: ClassState,
 ) -> tuple[Signals, Signals]:
-    """Return what is shown, and what is judged: without promises that no replica keeps."""
+    """Return the shown signals, and the judged ones: without promises that no replica keeps."""
     infeasible = fleet.capacity.infeasible if fleet is not None else frozenset[Binding]()
     attained = attainment_of(measured)
     worst = worst_ratio({name: one for name, one in measured.items() if name not in infeasible})

@@ -23,7 +23,7 @@ from headroom.scaling.windows.sliding_windows import Windows
 def beyond_chance(
     policy: Policy, generating: Generating | None, expected: Expected | None
 ) -> Expected | None:
-    """Return what to expect, with bursts of a generating service without what chance explains.
+    """Return the expected rates; of a generating service's burst, the part beyond chance counts.
 
     Its requests are few and last long, so a clump of some seconds is soon spread, while a replica
     for it would be paid for through a start and a hold.
@@ -35,7 +35,7 @@ def beyond_chance(
 
 
 def usual(policy: Policy, state: State, generating: Generating | None) -> Usual | None:
-    """Return what the reserve of a generating service follows from; None of any other.
+    """Return the inputs of a generating service's reserve; None for any other service.
 
     Nor where a start takes longer than the error budget of an hour: what is kept after a surge that
     spent all of it comes too late.
@@ -111,7 +111,7 @@ def _in_flight(windows: Windows, ready: Collection[str]) -> list[int]:
 
 
 def until_seen(generating: Generating | None, state: State, results: RuleResults) -> RuleResults:
-    """Return what the rules need, with removals that only go as far as the cost is known."""
+    """Return the rules' results, with removals only as far as the cost is known."""
     if generating is None or generating.fleet is None:
         return results
     least = state.generation.seen_load.least_replicas(generating.signals.in_flight.value or 0.0)

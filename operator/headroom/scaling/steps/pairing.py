@@ -1,4 +1,4 @@
-"""Connects a decision with the other pool of a pair: what each announces to the other."""
+"""Connects a decision with the other pool of a pair: the announcements of each to the other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headroom.scaling.values.time_text import format_seconds
 def expect(
     state: State, observation: Observation, signals: Signals, expected: Expected | None
 ) -> tuple[State, Expected | None]:
-    """Return what a decode pool expects with what its partner announces, and what it learned.
+    """Return the state, and the rates a decode pool expects with its partner's announcement.
 
     A service without a partner, and a prefill pool, expect what they did.
     """
@@ -41,7 +41,7 @@ def explained(
     expected: Expected | None,
     decision: Decision,
 ) -> Decision:
-    """Return the decision with what it took from the partner, and what it passes to it."""
+    """Return the decision with the partner's announcement, and the report to the partner."""
     partner = observation.partner
     if partner is None:
         return decision

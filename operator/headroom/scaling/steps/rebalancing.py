@@ -1,4 +1,4 @@
-"""Connects the rebalancing of connections with the decision: its inputs, and what it shows."""
+"""Connects the rebalancing of connections with the decision: its inputs and its shown result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def step(
     target_s: float,
     decision: Decision,
 ) -> tuple[Decision, State]:
-    """Begin or continue evictions; return the decision with what is shown of them."""
+    """Begin or continue evictions; return the decision that shows them, and the state."""
     if not policy.rebalances:
         return decision, state
     now_s = observation.now_s

@@ -1,4 +1,4 @@
-"""Evaluates the rules with what a tick assumes and what the service has learned."""
+"""Evaluates the rules with the assumptions of a tick and the learned values of the service."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recommend(
     serving: ReplicaCounts,
     ready: Sequence[str],
 ) -> RuleResults:
-    """Evaluate the rules; while an obstacle is seen, what was learned of misses does not count."""
+    """Evaluate the rules; while an obstacle is seen, values learned from misses do not count."""
     hindered, claim, last_s = state.obstacles.obstacle is not None, model.claim, state.last_s
     return evaluate_rules(
         RuleInputs(

@@ -1,4 +1,4 @@
-"""Connects the replacement of replicas with the decision: its inputs, and what the rules get."""
+"""Connects the replacement of replicas with the decision: its inputs, and inputs of the rules."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def step(
     tail: ServingModel | None,
     decision: Decision,
 ) -> tuple[Decision, State]:
-    """Begin or continue a replacement; return the decision with what is shown of it.
+    """Begin or continue a replacement; return the decision that shows it, and the state.
 
     `rules` are the results without a surge, `tail` the model without the replicas left out.
     """

@@ -1,4 +1,4 @@
-"""The model of a tick: what a replica costs, what the fleet carries, and what it is judged by."""
+"""The model of a tick: cost of a replica, capacity of the fleet, and tail latency to judge by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ready replica that is slow, fails or is overloaded, and what happens to it, as values."""
+"""A ready replica that is slow, fails or is overloaded, and its replacement, as values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReplacementStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A ready replica that is far slower than the others or fails, and what happens to it."""
+    """A ready replica that is far slower than the others or fails, and the action on it."""
 
     pod: str
     """The pod's UID."""

@@ -27,7 +27,7 @@ class Identification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenMeasurement:
-    """One promise: what was measured, what the model expects, what an idle replica needs."""
+    """One promise: its measured and expected latency, and the latency of an idle replica."""
 
     target: Target
     measured_s: float | None

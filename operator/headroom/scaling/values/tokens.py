@@ -1,4 +1,4 @@
-"""The values of token generation: what an iteration costs, what requests need, what a pod reports.
+"""The values of token generation: cost of an iteration, shape of requests, report of a pod.
 
 Names carry their unit (`_s` seconds, `_tokens`, `_rps` requests per second). An *iteration* is one
 forward pass of the engine over a batch of decoding sequences and chunks of prompts. A *sequence*
@@ -201,7 +201,7 @@ class GenerationSample:
 
     @property
     def times_iterations(self) -> bool:
-        """Whether the time of an iteration follows from what the server counts.
+        """Whether the time of an iteration follows from the server's counters.
 
         From exact sums, or two of: iterations, seconds of the engine, times between tokens.
         """

@@ -95,7 +95,7 @@ class Contradictions:
         windows: Windows,
         leaping: Mapping[str, str],
     ) -> Windows:
-        """Take in the samples of the others; start again what has been held out for long."""
+        """Take in the samples of the others; start replicas again that were held out for long."""
         again = [
             one
             for one in observation.samples

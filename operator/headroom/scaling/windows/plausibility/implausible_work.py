@@ -81,7 +81,7 @@ def overlong(windows: Windows) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _at_most_s(bounds_s: tuple[float, ...]) -> Vector:
-    """Return what each cumulative count adds to the seconds that its requests lasted at most.
+    """Return the weights of cumulative counts whose sum bounds the seconds that requests lasted.
 
     Those in the bucket without an end add nothing.
     """

@@ -147,7 +147,7 @@ def _read_window(
 
 
 def _idle(window: _Window | None, window_s: float) -> dict[str, str]:
-    """Return the replicas with too few requests, and what they count."""
+    """Return the replicas with too few requests, and their counts as text."""
     if window is None:
         return {}
     return {
