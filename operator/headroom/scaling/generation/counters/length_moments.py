@@ -35,7 +35,7 @@ def moments(
 
 @lru_cache(maxsize=64)
 def _buckets(bounds: tuple[float, ...]) -> tuple[Vector, Vector]:
-    """Return what each bucket counts for, in tokens and their squares; none without finite bounds.
+    """Return each bucket's mean tokens and mean square; nothing without finite bounds.
 
     Sheppard's correction (1898), for the logarithm of a length, whose density is smooth: taken at
     the middle of buckets of width d, the moment of order k is sinh(k d / 2) / (k d / 2) times too

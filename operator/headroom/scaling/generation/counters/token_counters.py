@@ -1,4 +1,4 @@
-"""The counters of generating pods: what each added since its scrape before, as one table.
+"""The counters of generating pods: their increases since the scrape before, as one table.
 
 A process that restarts counts from zero again; a new pod begins with its first scrape.
 """
@@ -37,7 +37,7 @@ class TokenCounters:
     """Gauge: prompt tokens that wait."""
 
     def advance(self, samples: Sequence[PodSample]) -> tuple[TokenCounters, Increase]:
-        """Return the counters with these scrapes, and what they added; old scrapes add nothing.
+        """Return the counters with these scrapes, and the increase; old scrapes add nothing.
 
         The newest of several scrapes of one pod counts. A pod that is not among the samples keeps
         its last one for LONGEST_S, then begins again. So do all where the grid changes, because
@@ -90,7 +90,7 @@ class TokenCounters:
         )
 
     def _increase(self, latest: TokenCounters, uids: Sequence[str]) -> Increase:
-        """Return what the pods added that were known before and are scraped again."""
+        """Return the increase of the pods that were known before and are scraped again."""
         again = [number for number, uid in enumerate(uids) if uid in self.rows]
         if not again:
             return Increase()
@@ -124,7 +124,7 @@ def _newest(samples: Sequence[PodSample]) -> list[PodSample]:
 
 
 def _increase_of_all(uids: Sequence[str], after: TokenCounters, before: TokenCounters) -> Increase:
-    """Return what the same pods added, with the histograms as their sum unless a counter fell."""
+    """Return the increase of the same pods, with histograms as their sum unless a counter fell."""
     added = after.scraped[:, :FIRST_BUCKET] - before.scraped[:, :FIRST_BUCKET]
     summed = after.summed - before.summed
     if any_set(added < 0) or any_set(summed < 0):
@@ -139,7 +139,7 @@ def _increase(
     added: Vector | None = None,
     summed: Vector | None = None,
 ) -> Increase:
-    """Return what was added between two scrapes of the same pods, row by row."""
+    """Return the increase between two scrapes of the same pods, row by row."""
     return Increase(
         pods=tuple(uids),
         elapsed_s=after.times_s - before.times_s,
@@ -151,7 +151,7 @@ def _increase(
 
 
 def _added(after: Vector, before: Vector) -> Vector:
-    """Return what was added; of a process that has restarted, all that it counts."""
+    """Return the increases of counters; for a restarted process, its counts since the restart."""
     added: Vector = after - before
     below = added < 0
     if any_set(below):

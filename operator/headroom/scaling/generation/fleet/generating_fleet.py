@@ -101,7 +101,7 @@ class GeneratingFleet:
         return replicas * self.capacity_rps(target_s, max(1, replicas)) * (1.0 + _ROUNDING)
 
     def binds(self, replicas: int) -> str:
-        """Return what bounds the rate per replica, as text."""
+        """Return the limit that bounds the rate per replica, as text."""
         binding = self.capacity.binding(replicas)
         if binding is Binding.MEMORY:
             share, percentile = 100 * MEMORY_SHARE, 100 * MEMORY_PERCENTILE

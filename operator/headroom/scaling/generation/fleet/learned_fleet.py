@@ -1,4 +1,4 @@
-"""The serving model of a service that generates, from what was learned of its replicas."""
+"""The serving model of a service that generates, from the values learned of its replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fleet_of(
     ready: int = 0,
     of_class: str = SERVICE,
 ) -> GeneratingFleet:
-    """Return the serving model; the same inputs give the same object, with what it computed.
+    """Return the serving model; the same inputs give the same object, with its computed values.
 
     A replica that is added begins with an empty prefix cache, so with one more than are ready the
     share of cached tokens is taken as lower by one part in this many.

@@ -95,7 +95,7 @@ class Surge:
 
     @property
     def drain_s(self) -> float:
-        """The time in which added replicas work off what has waited for them."""
+        """The time in which added replicas work off the queue that has waited for them."""
         return min(MOST_DRAIN_S, max(LEAST_DRAIN_S, DRAIN_SHARE * self.start_s))
 
     def replicas(self, capacity_rps: float, *, sees_load: bool) -> int:

@@ -17,7 +17,7 @@ SILENT = (
 
 
 def identify(state: GenerationState, prior: IterationCost | None) -> Identification:
-    """Return what is known, and what is not."""
+    """Return whether the inputs are known, the cost's source, and the missing values as text."""
     missing = []
     if state.lengths.shape is None:
         missing.append("lengths of prompts and answers: too few requests have ended")

@@ -160,7 +160,7 @@ class GenerationState:
 
     @property
     def shape(self) -> RequestShape | None:
-        """The lengths of requests, with what running sequences show of them."""
+        """The lengths of requests, corrected by those of running sequences."""
         lengths, cost = self.lengths.shape, self.cost
         if lengths is None:
             return None
@@ -179,7 +179,7 @@ class GenerationState:
         replicas: int,
         elapsed_s: float,
     ) -> GenerationState:
-        """Return the state with the tails compared with what was measured of them."""
+        """Return the state with its predicted tails corrected by measured ones."""
         factors = corrected(
             self.factors, self.window, replica, measured, arrival_rps, replicas, elapsed_s
         )

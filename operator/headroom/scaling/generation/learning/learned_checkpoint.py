@@ -21,7 +21,7 @@ _SAVED_AT_MOST = LARGEST_NUMBER / 10
 
 
 def to_numbers(state: GenerationState) -> list[float]:
-    """Return what survives a restart as numbers; empty if nothing was learned.
+    """Return the checkpoint of the learned state as numbers; empty if nothing was learned.
 
     Sums that grow too large are scaled down together, which leaves what they mean as it is.
     """

@@ -24,7 +24,7 @@ class SeenLoad:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the cost at high loads follows from what was seen."""
+        """Whether the seen load is high enough for the cost at high loads to follow from it."""
         return self.share >= ENOUGH
 
     def observe(self, share: float, in_flight: float) -> SeenLoad:
@@ -35,7 +35,7 @@ class SeenLoad:
         return SeenLoad(share=highest, in_flight=max(in_flight, self.in_flight))
 
     def least_replicas(self, in_flight: float) -> int:
-        """Return the fewest replicas whose load is not far beyond what was seen.
+        """Return the fewest replicas whose load is not far beyond the seen one.
 
         Until a replica had ENOUGH, the cost of further sequences is that of usual engines. So each
         removal at most doubles what is in flight per replica, and the next one comes after the cost

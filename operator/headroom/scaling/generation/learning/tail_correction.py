@@ -1,4 +1,4 @@
-"""Corrects the predicted tails of latency with what was measured of them."""
+"""Corrects the predicted tails of latency with measured ones."""
 
 from __future__ import annotations
 

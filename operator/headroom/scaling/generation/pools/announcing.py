@@ -30,7 +30,7 @@ class Announced:
 
 
 def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | None:
-    """Return what a decode pool is to expect; None where the partner says nothing reliable.
+    """Return the rates for a decode pool to expect; None without a reliable report of the partner.
 
     Not while the share that is passed on is unknown or implausible, nor while it is unknown what a
     prefill replica takes: an announcement without a bound could buy any number of replicas. And not
@@ -59,7 +59,7 @@ def announced(partner: Partner, passing: Passing, now_s: float) -> Announced | N
 def with_announced(
     expected: Expected, known: Announced | None, present_rps: float | None
 ) -> Expected:
-    """Return what to expect: the pool's own forecast, or what the partner announces if higher.
+    """Return the expected rates: the pool's own forecast, or the announced rates if higher.
 
     What arrives now is never doubted.
     """

@@ -47,13 +47,13 @@ class Passing:
     """Time when the prefill pool last had a queue."""
 
     def to_checkpoint(self) -> dict[str, object]:
-        """Return what survives a restart, as JSON values; nothing outside of a decode pool."""
+        """Return the checkpoint of both counts as JSON values; nothing outside of a decode pool."""
         counted = [short(min(MOST_COUNTED, number)) for number in (self.arrived, self.passed)]
         return {"passing": counted} if any(counted) else {}
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Passing:
-        """Return what `to_checkpoint` saved; an older checkpoint has nothing.
+        """Return the counts that `to_checkpoint` saved; an older checkpoint has none.
 
         Raise ValueError with rule and value.
         """
@@ -66,7 +66,7 @@ class Passing:
         return cls(arrived=numbers[0], passed=numbers[1])
 
     def observe(self, now_s: float, report: PoolReport | None, passed_rps: float | None) -> Passing:
-        """Return what is known after a tick; None: no fresh report, no fresh rate."""
+        """Return the counts after a tick; None: no fresh report, no fresh rate."""
         if report is None or not report.fresh:
             return replace(self, last_s=now_s, settled_since_s=None)
         queued_s = now_s if _queues(report) else self.queued_s
@@ -98,7 +98,7 @@ class Passing:
         return self.share is not None and not LEAST <= self.share <= MOST
 
     def releases(self, now_s: float) -> bool:
-        """Return whether what arrives at the decode pool now may be a queue that is passed on."""
+        """Return whether present arrivals at the decode pool may be a queue that is passed on."""
         return now_s - self.queued_s <= RELEASED_S + WINDOW_S
 
 

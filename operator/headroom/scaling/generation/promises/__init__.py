@@ -1,1 +1,1 @@
-"""The promises on tokens: what was measured of them, for all requests and per class."""
+"""The promises on tokens: their measurements, for all requests and per class."""

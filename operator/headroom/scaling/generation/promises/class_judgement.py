@@ -18,7 +18,7 @@ from headroom.scaling.values.tokens import Binding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassMeasurement:
-    """One class: what was measured of its promises."""
+    """One class: the measurements of its promises."""
 
     promise: ClassPromise
     window: Mapping[Binding, Measured] = field(default_factory=dict)
@@ -59,11 +59,11 @@ class ClassJudgement:
         return sum(count * (share or 0.0) for count, share in known) / requests
 
     def of(self, name: str) -> Mapping[Binding, Measured]:
-        """Return what was measured of one class in the last minute."""
+        """Return the measurements of one class in the last minute."""
         return next((one.window for one in self.classes if one.promise.name == name), {})
 
     def mean_of_first_token(self, share: Callable[[float], float]) -> float:
-        """Return the mean of a function of the promised time to first token, over what ended."""
+        """Return a function's mean of the promised time to first token, over ended requests."""
         ended = late = 0.0
         for one in self.classes:
             target = one.promise.targets.first_token
@@ -78,7 +78,7 @@ class ClassJudgement:
         return max((one for one in ratios if one is not None), default=None)
 
     def outcomes(self, allowed: float, hopeless: Collection[tuple[str, Binding]] = ()) -> Outcomes:
-        """Return what ended since the last tick, and what of it broke a promise of its class."""
+        """Return the ended requests since the last tick, and those that broke their promises."""
         each = [
             outcomes_of(_kept(one.promise, one.latest, hopeless), allowed) for one in self.classes
         ]

@@ -1,4 +1,4 @@
-"""Promises per class of requests, and what was counted of each class. Pure.
+"""Promises per class of requests, and the counts of each class. Pure.
 
 A request is judged by the promises of its own class; what names no class, or one without promises
 of its own, belongs to the service. A class without any promise is *best effort*: none of its
@@ -26,7 +26,7 @@ class ClassPromise:
 
     @property
     def by_binding(self) -> dict[Binding, Target]:
-        """The promises by what they bind."""
+        """The promises by the time that they bound."""
         named = {
             Binding.TIME_TO_FIRST_TOKEN: self.targets.first_token,
             Binding.TIME_PER_OUTPUT_TOKEN: self.targets.output_token,

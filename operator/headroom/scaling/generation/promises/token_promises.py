@@ -65,7 +65,7 @@ class PromiseWindow:
         return replace(window, ticks=(*window.ticks, tick), total=window.total + added)
 
     def _aged(self, now_s: float) -> PromiseWindow:
-        """Return the window without what is older than it."""
+        """Return the window without older ticks."""
         gone, total = 0, self.total
         for time_s, added, _ in self.ticks:
             if now_s - time_s < WINDOW_S:
@@ -74,7 +74,7 @@ class PromiseWindow:
         return replace(self, ticks=self.ticks[gone:], total=total) if gone else self
 
     def given_up(self, since_s: float = -math.inf) -> float:
-        """Return the missed requests that the histograms judge by what they got until then."""
+        """Return the missed requests that the histograms judge by their tokens until then."""
         return sum(given_up for time_s, _, given_up in self.ticks if time_s >= since_s)
 
     def measure(
@@ -102,7 +102,7 @@ class PromiseWindow:
     def latest(
         self, targets: TokenTargets, now_s: float, expected: Spreads = NO_SPREADS
     ) -> dict[Binding, Measured]:
-        """Return the promises over what ended since the last tick."""
+        """Return the promises over the requests that ended since the last tick."""
         if not self.ticks or self.ticks[-1][0] < now_s:
             return {}
         return self._measured(targets, self.ticks[-1][1], 0.0, expected)
@@ -152,7 +152,7 @@ def measured_of(
 
 
 def strictest(targets: TokenTargets) -> float:
-    """Return the highest percentile that is promised: 1 minus it is what misses are counted in.
+    """Return the highest promised percentile: 1 minus it is the unit that misses are counted in.
 
     Worked: a p99 allows 1 % late, so an hour's error budget lasts 36 s, not the 180 s of a p95.
     """
@@ -173,7 +173,7 @@ def worst_ratio(measured: Mapping[Binding, Measured]) -> float | None:
 
 
 def outcomes_of(measured: Mapping[Binding, Measured], allowed: float) -> Outcomes:
-    """Return what ended, with the misses of the promise that uses up most of its allowance.
+    """Return the ended requests, with the misses of the promise that uses most of its allowance.
 
     Promises of other percentiles than the policy's count in shares of their own allowance.
     Worked: 2 % of requests miss a p99 where the policy allows 5 %: as if 10 % had missed.

@@ -1,4 +1,4 @@
-"""The model of one replica: what a request costs, what binds the rate, and the tails of latency.
+"""The model of one replica: cost of a request, binding limit of the rate, tails of latency.
 
 - a request: work, shared_memory
 - what binds: rates, seats, overload, capacity

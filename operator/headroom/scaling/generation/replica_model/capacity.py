@@ -108,7 +108,7 @@ class Capacity:
         return low
 
     def by_length(self, binding: Binding) -> bool:
-        """Return whether most of what a promise allows is the time of the request alone."""
+        """Return whether the request alone takes most of the time that a promise allows."""
         target = self.replica.promised.get(binding)
         if target is None or binding is Binding.TIME_PER_OUTPUT_TOKEN:
             return False

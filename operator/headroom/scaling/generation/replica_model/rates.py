@@ -81,6 +81,6 @@ class Rates:
 
     @property
     def as_batch(self) -> CostModel:
-        """A batch that takes as many per second, for rules that compare what replicas claim."""
+        """A batch that takes as many per second, for rules that compare the claims of replicas."""
         seats = self.limits.sequences or USUAL_SEATS
         return CostModel(fixed_s=0.0, per_item_s=1.0 / self.most_rps, max_batch=seats)

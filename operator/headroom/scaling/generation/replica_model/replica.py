@@ -117,7 +117,7 @@ class GeneratingReplica:
 
     @cached_property
     def promised(self) -> dict[Binding, Target]:
-        """The promises by what they bind.
+        """The promises by the time that they bound.
 
         Without one on the time per output token that too few answers have: of those of O tokens on
         average at most O - 1 have a second one (Markov). Worked: labels of one token each.
@@ -135,7 +135,7 @@ class GeneratingReplica:
     def percentile_s(
         self, binding: Binding, percentile: float, arrival_rps: float, replicas: int = 1
     ) -> float:
-        """Return the percentile of what is promised, at this rate per replica; inf if too much.
+        """Return the percentile of the promised time at this rate per replica; inf if overloaded.
 
         A tick asks several times at the present rate, so the latest are kept.
         """

@@ -40,7 +40,7 @@ UNSURE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedMemory:
-    """Faded sums over all replicas; nothing until the servers say what they use."""
+    """Faded sums over all replicas; zero until the servers report their memory in use."""
 
     used: float = 0.0
     """Tokens in use."""

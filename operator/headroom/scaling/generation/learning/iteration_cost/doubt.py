@@ -24,7 +24,7 @@ largest, usual engines are as good a guess."""
 
 
 def columns_at_load(shape: RequestShape) -> Vector:
-    """Return what a, b, d, c and f count in the engine time of a request of a full replica."""
+    """Return the multiples of a, b, d, c and f in the engine time of a full replica's request."""
     steps = max(1.0, shape.output_tokens) / max(1.0, shape.accepted_per_step)
     shared = steps / SEQUENCES
     found: Vector = np.array(

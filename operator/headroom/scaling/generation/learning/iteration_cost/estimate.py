@@ -1,4 +1,4 @@
-"""Estimates the cost of an iteration from sums by least squares, with what is known of engines.
+"""Estimates the cost of an iteration from sums by least squares, with usual ratios of engines.
 
 A load that hardly varies shows a line, and an infinity of curves. What decides is that the cost of
 a decoding sequence is like that of a prompt token: both pass the same weights. On H100, H200, A100
@@ -129,7 +129,7 @@ def _left_s(squares: Squares, parts: Vector) -> float:
 
 
 def _noise_s(line: Squares, left_s: float) -> float:
-    """Return what a squared error of one deviation is, in seconds.
+    """Return the squared error of one deviation, in seconds.
 
     At least that of iterations that vary by `ITERATION_CV`; ALIKE intervals count once.
     """
@@ -138,7 +138,7 @@ def _noise_s(line: Squares, left_s: float) -> float:
 
 
 def _prompt_token_s(line: Squares, measured_s: float, ratios: Ratios) -> float:
-    """Return b as measured, at least a quarter of what the usual ratios make of the times.
+    """Return b as measured, at least a quarter of the b that times and usual ratios imply.
 
     The errors of ratios are shares of it: near zero, they would outweigh everything measured.
     """

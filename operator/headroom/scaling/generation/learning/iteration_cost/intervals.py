@@ -1,4 +1,4 @@
-"""Computes the mean iteration of each interval between two scrapes from what a server reports.
+"""Computes the mean iteration of each interval between two scrapes from a server's counters.
 
 Seconds of the engine are the exact source. Without them the time between tokens, seen by the
 sequences, is the time of an iteration; with neither, nothing can be learned. Sequences see no

@@ -1,4 +1,4 @@
-"""Learns what an iteration costs, from counters: what each interval took against what it computed.
+"""Learns the cost of an iteration from counters: time of each interval against its computed work.
 
 n iterations took T seconds in which P prompt tokens were computed and sequences took G steps. Each
 interval between two scrapes is one equation for the mean iteration. Sums are kept by the sequences
@@ -159,7 +159,7 @@ _LEAST_S = 1e-12
 
 
 def _stated(total: Vector, stated: IterationCost) -> Vector:
-    """Return the sums of PRIOR_ITERATIONS of the stated cost, scaled to what was seen."""
+    """Return the sums of PRIOR_ITERATIONS of the stated cost, scaled to the measured times."""
     share = experts.nearest(stated.expert_share) if stated.experts_s > 0.0 else 0.0
     seen = sums.squares(total, share)
     parts = [stated.fixed_s, stated.prompt_token_s, stated.sequence_s, stated.context_token_s]

@@ -28,7 +28,7 @@ class Intervals:
     """Share of the iterations that compute a prompt."""
 
     def columns(self, ratios: Ratios) -> Vector:
-        """Return [intervals, TERMS]: what a, b, d and c are multiplied by."""
+        """Return [intervals, TERMS]: the factors of a, b, d and c."""
         columns = np.empty((len(self.iterations), sums.TERMS))
         columns[:, 0] = 1.0
         columns[:, 1] = self.prompt_tokens + ratios.product_per_prompt * self.products

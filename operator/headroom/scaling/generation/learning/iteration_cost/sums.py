@@ -1,4 +1,4 @@
-"""The sums of least squares over intervals: what an iteration took against what it computed.
+"""The sums of least squares over intervals: time of an iteration against its computed work.
 
 Columns of X: 1, P, D, KV, and for each share of experts of the grid what is read of them; y is the
 time of the mean iteration, the weight of an interval its iterations over y. Then errors of busy

@@ -1,4 +1,4 @@
-"""Teaches the ledger of an engine's cost what its replicas counted since the last time. Pure."""
+"""Adds the counts of replicas since the last time to the ledger of an engine's cost. Pure."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def counts_once(increase: Increase) -> bool:
 
 
 def arrivals(increase: Increase, grid: Grid) -> tuple[float, float, float, float]:
-    """Return what arrived, of that the computed and the cached tokens, and those generated.
+    """Return the arrivals, their computed and their cached prompt tokens, and generated tokens.
 
     Of the pods that report both: the arrivals at others would make the prompts seem shorter. So
     would arrivals that still wait where a server does not say how many tokens wait: there, those

@@ -23,7 +23,7 @@ LEAST_REQUESTS = 5.0
 
 
 def sums_of(increase: Increase, total: Vector, grid: Grid) -> list[float]:
-    """Return what an interval adds."""
+    """Return the sums of an interval."""
     prompts, outputs, _, _ = grid.slices()
     added, counts = [0.0] * WIDTH, total[:FIRST_SUM].tolist()
     *added[ARRIVED : CACHED + 1], added[GENERATED] = arrivals(increase, grid)
@@ -34,7 +34,7 @@ def sums_of(increase: Increase, total: Vector, grid: Grid) -> list[float]:
 
 
 def faded(before: Sums, added: Sequence[float], constants: float) -> Sums:
-    """Return the sums after this many time constants, with what was added."""
+    """Return the sums faded by this many time constants, plus the added ones."""
     fade = math.exp(-constants)
     return tuple([fade * old + new for old, new in zip(before, added, strict=True)])
 

@@ -1,4 +1,4 @@
-"""Learns the lengths of requests: what arrives now, and what has arrived for a while.
+"""Learns the lengths of requests: of present arrivals, and of those of a longer time.
 
 Sums over three time constants. The mean prompt follows what is computed, cached and waiting per
 arrival, so it shows a change of mix at once; second moments and answers follow the lengths of ended
@@ -75,7 +75,7 @@ class Lengths:
     """For how long computed tokens still include contexts of preempted sequences."""
 
     def observe(self, increase: Increase, grid: Grid, elapsed_s: float) -> Lengths:
-        """Return the sums with what was counted since the last tick."""
+        """Return the sums with the counts since the last tick."""
         if not increase.pods or elapsed_s <= 0.0:
             return self
         total = increase.total
@@ -97,7 +97,7 @@ class Lengths:
         return latest._after_step()
 
     def _after_step(self) -> Lengths:
-        """Return the sums without what was before a step, once enough has arrived since it."""
+        """Return the sums without the time before a step, once enough has arrived since it."""
         cv = self._cv(PROMPT, PROMPT2, PROMPTS)
         if not is_step(self.quick, self.fast, cv):
             return replace(self, since=EMPTY)
@@ -161,7 +161,7 @@ class Lengths:
     def _mean(
         self, tokens: int, requests: int, cv: float, squares: int | None = None
     ) -> float | None:
-        """Return the mean length of what arrives now.
+        """Return the mean length of present arrivals.
 
         With `squares` its chance is judged by the variation of the latest lengths too, if that is
         more. Worked: 300 tokens of cv 5.9, and 117 answers of 1108 on average, four of which have

@@ -1,4 +1,4 @@
-"""Tokens of answers that still run: what is generated per arrival beyond the answers that end.
+"""Tokens of answers that still run: tokens per arrival beyond those of answers that end.
 
 Tokens generated per arrival are the mean answer, however few have ended, because each answer counts
 as far as it has come (rate conservation, Miyazawa 1994). Worked: one of 100 answers runs for twenty
