@@ -1,4 +1,4 @@
-"""Adapters: a package per outside system, and what they share.
+"""Adapters: a package per outside system, and their common modules.
 
 Each is the only importer of its client library and implements a port structurally.
 """

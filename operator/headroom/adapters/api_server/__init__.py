@@ -1,1 +1,1 @@
-"""The Kubernetes API: a connection, lists, paths, and what is kept of its objects."""
+"""The Kubernetes API: a connection, lists, paths, and the kept parts of its objects."""

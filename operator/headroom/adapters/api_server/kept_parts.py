@@ -39,7 +39,7 @@ _WORD = 64
 
 
 def kept_parts(kind: str, one: Any) -> Any:
-    """Return what is kept of a listed object of this kind; of other kinds, all of it."""
+    """Return the kept parts of a listed object of this kind; the whole object for other kinds."""
     keep = _KEPT.get(kind)
     return keep(one) if keep is not None and isinstance(one, dict) else one
 
@@ -101,7 +101,7 @@ def _probe(probe: Manifest, room: _Room) -> Manifest:
 
 
 def _pod_spec(spec: Manifest, *, starts: bool) -> Manifest:
-    """Keep, of a pod that is not ready, what says why: probes, and init containers that go on."""
+    """Keep the used parts of a spec; probes and init containers only while the pod starts."""
     kept = only(spec, "nodeName", "hostNetwork")
     if starts and "initContainers" in spec:
         inits = maps_at(spec, "initContainers", _MOST_CONTAINERS)

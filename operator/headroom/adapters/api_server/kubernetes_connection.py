@@ -48,7 +48,7 @@ class OnCall(Protocol):
 
 
 def _without_redirects() -> aiohttp.TraceConfig:
-    """Return what refuses redirects: a pod's answer, read through the server, may be one.
+    """Return hooks that refuse redirects: a pod's answer, read through the server, may be one.
 
     The client library passes no option for it.
     """

@@ -11,7 +11,7 @@ from headroom.errors import NotFound, UnknownKind
 
 
 class PathFinder:
-    """Paths of objects; what was discovered is kept."""
+    """Paths of objects; discovered plurals are kept."""
 
     def __init__(self, connection: KubernetesConnection) -> None:
         self._connection = connection

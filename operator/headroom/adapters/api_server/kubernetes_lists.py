@@ -95,7 +95,7 @@ class ListPages:
                 return
 
     async def _left_out(self, path: str, asked: dict[str, str]) -> Page:
-        """Read of a page with one object what names it, and what continues the list behind it."""
+        """Read the name of a page's only object, and the token that continues the list after it."""
         try:
             answer = await self._connection.fetched(path, asked, LOOKED_AT_BYTES, _METADATA_ONLY)
             start = answer.body

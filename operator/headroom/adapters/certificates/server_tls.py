@@ -1,4 +1,4 @@
-"""Mutual TLS of the operator's servers: the current certificate, and who a client is.
+"""Mutual TLS of the operator's servers: the current certificate, and a client's identity.
 
 Each handshake takes the certificate and the CAs that were installed last, so that a renewal needs
 no restart. Sessions are never resumed over HTTP, and the certificate of a gRPC client is looked at

@@ -1,4 +1,4 @@
-"""The last report of each activator: its ports, its held requests, what arrived. Pure."""
+"""The last report of each activator: its ports, its held requests, its arrivals. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ActivatorReports:
         return self._arrived.get(key, 0)
 
     def record(self, report: Report, now_s: float) -> ReportedChanges:
-        """Keep a report, and return what is new in it."""
+        """Keep a report, and return its changes."""
         before, at_s = self._reports.get(report.address, (Report(address=""), 0.0))
         if now_s - at_s >= GONE_AFTER_S:
             before = Report(address="")

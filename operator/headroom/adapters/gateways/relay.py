@@ -50,7 +50,7 @@ class _End(asyncio.Protocol):
         self.transport.pause_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Pass on, or keep what came before there was another end: uvloop reads once more."""
+        """Pass data on, or keep it while there is no other end: uvloop reads once more."""
         if self.other is not None:
             self.other.write(data)
             return
@@ -68,7 +68,7 @@ class _End(asyncio.Protocol):
             self.transport.resume_reading()
 
     def pause_writing(self) -> None:
-        """Read no more of the other end until this one takes what there is."""
+        """Read no more of the other end until this one has taken the buffered data."""
         if self.other is not None and not self.other.is_closing():
             self.other.pause_reading()
 
@@ -78,7 +78,7 @@ class _End(asyncio.Protocol):
             self.other.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Close the other end once it has what was passed on."""
+        """Close the other end once it has the data that was passed on."""
         if self.other is not None:
             self.other.close()
 

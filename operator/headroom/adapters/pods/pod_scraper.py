@@ -60,7 +60,7 @@ class PodScraper:
 
 
 def _why(error: OSError | ValueError) -> str:
-    """Return what happened instead of a page, in the terms of networks, not of Python."""
+    """Return the error that prevented a page, in the terms of networks, not of Python."""
     if isinstance(error, ConnectionRefusedError):
         return "refused the connection: nothing listens on the port"
     if isinstance(error, NoAnswerError):

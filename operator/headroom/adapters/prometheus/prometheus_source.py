@@ -161,7 +161,7 @@ class PrometheusSource:
 
 
 def _cause_of(error: Exception) -> str:
-    """Return what failed, without the names of the library's pools and connections around it."""
+    """Return the failure without the names of the library's pools and connections around it."""
     inner = error.args[0] if error.args else None
     if isinstance(inner, MaxRetryError) and inner.reason is not None:
         return _CONNECTION.sub("", str(inner.reason))

@@ -101,7 +101,7 @@ class InferenceServiceWatch:
             await asyncio.sleep(pause_s)
 
     async def _watch_once(self, on_event: OnEvent) -> BaseException | None:
-        """Run kopf in a thread until it ends; return what ended it."""
+        """Run kopf in a thread until it ends; return the exception that ended it, if any."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[BaseException | None] = loop.create_future()
         stop = threading.Event()

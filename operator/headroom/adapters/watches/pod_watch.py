@@ -111,7 +111,7 @@ class PodWatch:
                 return version
 
     async def _page(self, pages: PageLimit, more: str) -> tuple[str, list[Object], str]:
-        """Return version, pods and what continues the list."""
+        """Return version, pods and the token that continues the list."""
         query = {"labelSelector": self._selector, "limit": str(pages.limit)}
         if more:
             query["continue"] = more
@@ -180,5 +180,5 @@ def _without_items(error: AnswerTooLarge) -> tuple[str, list[Object], str]:
 
 
 def _trouble(why: str) -> str:
-    """Return what is the same at each attempt: not the version in the query."""
+    """Return the part of an error that all attempts share: without the version in the query."""
     return why.partition("?")[0] + why.rpartition(": ")[2]

@@ -86,7 +86,7 @@ class WaitingEvents:
                 self._wait(head, line)
 
     def close(self) -> None:
-        """Forget what waits: a list follows."""
+        """Discard the waiting events: a list follows."""
         for task in self._turns.values():
             task.cancel()
         for one in [one for queue in self._waiting.values() for one in queue.values()]:
@@ -133,7 +133,7 @@ class WaitingEvents:
             self._shares.waiting.give_back(head.namespace, len(gone.line))
 
     async def _take_turns(self, namespace: str) -> None:
-        """Report what waits of a namespace; what arrives meanwhile for the same pod replaces it."""
+        """Report a namespace's waiting events; a newer one of the same pod replaces the older."""
         queue = self._waiting[namespace]
         while queue:
             first = next(iter(queue.values()))

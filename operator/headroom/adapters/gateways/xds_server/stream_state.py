@@ -1,4 +1,4 @@
-"""The resource versions that one gateway has, by kind, and what it still needs. Pure.
+"""The resource versions that one gateway has, by kind, and its missing ones. Pure.
 
 The protocol is Envoy's incremental discovery: a gateway reports its versions once, and then
 receives only changed and removed resources.
@@ -83,7 +83,7 @@ class StreamState:
         keeps: Callable[[str], bool] = lambda _: False,
         waits: Callable[[str], bool] = lambda _: False,
     ) -> Delta:
-        """Return what to send so that the gateway has these versions, and what it `keeps`.
+        """Return the delta after which the gateway has these versions and those that it `keeps`.
 
         What `waits` is sent later.
         """
