@@ -165,11 +165,11 @@ class Recorder(Protocol):
         decision: GenerationDecision | None,
         measured: GenerationMeasurement | None,
     ) -> None:
-        """Show tokens per second, KV memory, capacity and what binds; nothing without tokens."""
+        """Show tokens per second, KV memory, capacity and its limit; nothing without tokens."""
         ...
 
     def classes_measured(self, service: InferenceService, classes: ClassState) -> None:
-        """Show what each class with promises of its own attained."""
+        """Show the attainment of each class with promises of its own."""
         ...
 
     def judged(self, service: InferenceService, *, kept: bool) -> None:
@@ -185,7 +185,7 @@ class Recorder(Protocol):
         ...
 
     def held(self, namespace: str, name: str) -> None:
-        """Remove what earlier decisions showed: none is made for this service; counters stay."""
+        """Remove the gauges of earlier decisions: none is made for this service; counters stay."""
         ...
 
     def ticked(self, seconds: float, lag_s: float, outcome: str) -> None:

@@ -1,4 +1,4 @@
-"""Keeps a context for each service from tick to tick, and drops what a clock or a deletion ends."""
+"""Keeps a context for each service from tick to tick, and drops expired and deleted state."""
 
 from __future__ import annotations
 

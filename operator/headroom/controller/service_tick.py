@@ -47,7 +47,7 @@ class ServiceTick:
             self.recording.forget(uid)
 
     async def run(self, context: ServiceContext) -> None:
-        """Gather, decide, act, report; what cannot be acted on is reported, and changes nothing.
+        """Gather, decide, act, report; a service that cannot be scaled is only reported.
 
         Raises ClusterError.
         """

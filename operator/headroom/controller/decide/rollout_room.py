@@ -62,7 +62,7 @@ def in_place_s(facts: RolloutFacts) -> float | None:
 
 
 def _helps(detail: str, found: Revisions) -> bool:
-    """Return whether a pod is refused what any of the earlier pods would give back."""
+    """Return whether any earlier pod would free the resources that a pod lacks."""
     if _LACKS_ACCELERATORS.search(detail):
         return found.gives_accelerators
     return found.gives_all and _FREED_BY_A_POD.search(detail) is not None

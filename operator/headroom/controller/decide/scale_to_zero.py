@@ -85,7 +85,7 @@ def post_rule_inputs(
     min_replicas: int,
     idle_timeout_s: float,
 ) -> ScaleToZeroInputs | None:
-    """Return what the post-rule needs; None while minReplicas, or what a schedule makes of it, > 0.
+    """Return the inputs of the post-rule; None while minReplicas, as scheduled, is above 0.
 
     Worked: no request since 100 s, now 460 s, idleTimeout 5m: the last replica goes.
     """

@@ -25,7 +25,7 @@ _RawPod = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revisions:
-    """The pods of the latest template, and what that template requests."""
+    """The pods of the latest template, and whether earlier pods free its resources."""
 
     latest: frozenset[str] = frozenset()
     """Their UIDs."""
@@ -98,7 +98,7 @@ def _revision(one: Manifest) -> str:
 
 
 def _requests(one: Manifest) -> list[Any]:
-    """Return what the containers of a template request, in their order."""
+    """Return the resources that a template's containers request, in their order."""
     pod = (accelerators.template_of(one) or {}).get("spec") or {}
     containers = [*(pod.get("initContainers") or ()), *(pod.get("containers") or ())]
     return [container.get("resources") or {} for container in containers]

@@ -173,7 +173,7 @@ class Election:
             _log.warning("the lease could not be released: %s", str(error) or "no answer in time")
 
     def _tell(self) -> None:
-        """Log what changed, and show it."""
+        """Show the leadership, and log its changes."""
         seen = self._candidate.seen
         self._observer.led(self.leading, seen.transitions if seen else 0)
         if self.leading:

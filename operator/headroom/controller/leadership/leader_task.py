@@ -29,7 +29,7 @@ class LeaderTask:
         self._task = asyncio.ensure_future(work)
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait so long; raise what the work raises, and RuntimeError if it returns."""
+        """Wait so long; raise the exception of the work, and RuntimeError if it returns."""
         if self._task is None:
             await asyncio.sleep(timeout_s)
             return

@@ -35,7 +35,7 @@ class Display:
         pods: Sequence[ObservedPod],
         held: Accelerators | None,
     ) -> None:
-        """Update metrics, the error budget and the console; `held` is what one replica holds."""
+        """Update metrics, the error budget and the console; `held`: a replica's accelerators."""
         service, decision = inputs.service, decided.decision
         self._judge(state, inputs, decided)
         self._recorder.decided(service, decision)

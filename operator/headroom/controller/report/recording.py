@@ -1,4 +1,4 @@
-"""Record what a simulation needs to replay production, tick by tick.
+"""Records the inputs that a simulation needs to replay production, tick by tick.
 
 The format is `headroom.telemetry.recording`. Any failure ends the recording, with one line in the
 log; scaling does not depend on it.
@@ -80,7 +80,7 @@ class Recording:
             _log.error("recording has ended, scaling goes on: %s: %s", type(error).__name__, error)
 
     def forget(self, uid: str) -> None:
-        """Discard the state of a deleted service; what is written stays."""
+        """Discard the state of a deleted service; written lines stay."""
         self._services.pop(uid, None)
 
     def _lines(

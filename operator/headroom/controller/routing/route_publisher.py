@@ -80,7 +80,7 @@ class RoutePublisher:
         }
 
     def _inputs(self, kept: set[str]) -> GatewayInputs:
-        """Return what is known of all routed services; add to `kept` those whose pods are not."""
+        """Return the inputs of routed services; add those without known pods to `kept`."""
         inputs, known = GatewayInputs(), []
         for service, learned in self.services:
             if service.namespace in kept:

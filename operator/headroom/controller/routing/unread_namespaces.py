@@ -1,4 +1,4 @@
-"""Namespaces whose services could not be read: what is routed there stays until they can be.
+"""Namespaces whose services could not be read: their routes stay until they can be.
 
 Missing is not zero. Gateways and activators keep what they have for such a namespace, and the ports
 that its slices record are given to no other service. Once its services are read, they continue from

@@ -41,7 +41,7 @@ class OverwriteBackoff(Generic[Written]):
     def observe(
         self, value: Written, writer: str, *, by_us: bool, now_s: float
     ) -> OverwriteBackoff[Written]:
-        """Observe the present value, and by managed fields who wrote it.
+        """Observe the present value, and its writer by managed fields.
 
         They decide what the operator wrote, also after a restart or a lost response to a write.
         """

@@ -32,7 +32,7 @@ class Interner:
         self._values: dict[object, Any] = {}
 
     def json(self, value: Any, levels: int = DEEPEST) -> Any:
-        """Return equal JSON that shares its known parts; what is nested deeper becomes a text.
+        """Return equal JSON that shares its known parts; parts nested too deep become a text.
 
         Everything behind recurses, and the API server stores 10 000 levels. The text is no part of
         a valid object, so the object is refused where it is used, and named.

@@ -18,7 +18,7 @@ _INSTEAD = "give warmup.request"
 
 
 class UnknownRequest(Exception):  # noqa: N818  (what is missing)
-    """No request follows from the server's metadata; the message says what to do."""
+    """No request follows from the server's metadata; the message names the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,7 +69,7 @@ class MetricsReader:
         )
 
     async def begin(self, service: InferenceService, pod: GatedPod, samples: PodSamples) -> None:
-        """Take what a pod counted before it takes requests; else all of that counts.
+        """Record a pod's counters before it takes requests; else their whole values count.
 
         Raises ScrapeFailed or TelemetryError.
         """
@@ -157,7 +157,7 @@ def _page_of(
 
 
 def samples_of(service: InferenceService, known: PodSamples | None) -> PodSamples:
-    """Return what remembers the service's pages: `known`, unless the spec reads them otherwise."""
+    """Return the memory of the service's pages: `known`, unless the spec reads them otherwise."""
     runtime = service.spec.runtime
     model, batch = service.spec.model.name, None
     if runtime.profile == "headroom" and service.spec.target_ref is None:

@@ -44,7 +44,7 @@ class _Namespace:
     """Workloads whose replicas an HPA wrote last."""
 
     def note(self, scaled: Scaled, *, wrote: bool | None) -> bool:
-        """Note who wrote the replicas; return whether it is an HPA and was not before."""
+        """Note whether an HPA wrote the replicas; return whether one did and had not before."""
         if wrote is None:
             return False
         new = wrote and scaled not in self.written
@@ -122,7 +122,7 @@ def scaled_by(autoscaler: Mapping[str, Any]) -> Scaled:
 
 
 def named(autoscaler: Mapping[str, Any]) -> str:
-    """Name an HPA by what a person would delete: that which made it, where something did."""
+    """Name an HPA by the object that a user would delete: its controller, where it has one."""
     made_by = controller_of(autoscaler)
     own = f"HorizontalPodAutoscaler {autoscaler['metadata']['name']}"
     return f"{made_by['kind']} {made_by['name']} (its {own})" if made_by else own

@@ -128,7 +128,7 @@ class PodOwnership:
         return False
 
     async def _look_up(self, call: _Call, controller: Mapping[str, Any], namespace: str) -> None:
-        """Read a controller, and note what controls it, or why that is not known."""
+        """Read a controller, and note its own controller, or why that is not known."""
         uid = controller["uid"]
         unread = self._unread.get(uid)
         if call.reads_left is None or (not call.reads_left and unread is None):
@@ -165,7 +165,7 @@ def _remembered_calls(uid: str) -> int:
 
 
 def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the owner reference of what controls the object; None where nothing does."""
+    """Return the owner reference of the object's controller; None where it has none."""
     owners: Sequence[Mapping[str, Any]] = manifest["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
 
@@ -173,7 +173,7 @@ def controller_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
 async def _read(
     cluster: Cluster, reference: Mapping[str, Any], namespace: str
 ) -> Mapping[str, Any] | None:
-    """Read a controller; return what controls it in turn. Raises NotFound where it is another."""
+    """Read a controller; return its own controller. Raises NotFound where the UID is another."""
     found = await cluster.get(
         reference["apiVersion"], reference["kind"], namespace, reference["name"]
     )

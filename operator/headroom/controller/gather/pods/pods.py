@@ -1,4 +1,4 @@
-"""Raw pods → those that count as replicas, and what a tick needs to know of each. Pure."""
+"""Raw pods → those that count as replicas, with the facts that a tick needs. Pure."""
 
 from __future__ import annotations
 

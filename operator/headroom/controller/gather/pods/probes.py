@@ -23,7 +23,7 @@ def not_passed(pod: Mapping[str, Any]) -> str:
 
 
 def _asked(probe: Mapping[str, Any]) -> str:
-    """Return what the kubelet asks, in parentheses; empty for a command."""
+    """Return the kubelet's request, in parentheses; empty for a command."""
     if http := probe.get("httpGet"):
         return f" (GET {http.get('path') or '/'} at port {http.get('port')})"
     for kind in ("tcpSocket", "grpc"):

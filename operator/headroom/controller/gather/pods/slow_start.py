@@ -24,7 +24,7 @@ _AFTER_OTHERS = "PodInitializing"
 
 
 def waits_for(pod: Mapping[str, Any], now_s: float) -> str:
-    """Return what the first container that does not run or is not ready waits for.
+    """Return the wait of the first container that does not run or is not ready, as text.
 
     Empty while that is usual.
     """

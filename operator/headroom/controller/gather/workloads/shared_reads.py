@@ -106,7 +106,7 @@ class SharedReads:
         return Seen(workload=workload_of(deployment, service.name), pods=pods, own=own)
 
     def invalidate(self, uid: str) -> None:
-        """Note that a service's pods have changed: what was listed before is too old for it."""
+        """Note that a service's pods have changed: earlier lists are too old for it."""
         self._invalidated_s[uid] = asyncio.get_running_loop().time()
 
     def moves(self, uid: str, *, moves: bool) -> None:
@@ -120,7 +120,7 @@ class SharedReads:
             known.pop(uid, None)
 
     def _list(self, service: InferenceService, sharing: Sharing, now_s: float) -> _Listing:
-        """Begin to list for all who wait; it goes on where the service that began it is deleted."""
+        """Begin a list for all waiting services; it goes on if the first one is deleted."""
         listing = _Listing(begun_s=now_s)
         wanted = {(service.namespace, service.name)}
         for uid, name in self._due_soon(service, sharing, now_s):

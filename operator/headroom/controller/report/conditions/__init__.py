@@ -1,4 +1,4 @@
-"""The conditions of a tick: what each says, why, and what to do. Pure.
+"""The conditions of a tick: status, reason, message and next step of each. Pure.
 
 - all of them: condition_rules, condition_result, damping, held_conditions, next_steps
 - SLO and demand: slo_conditions, feasibility_conditions, demand_conditions, class_conditions,

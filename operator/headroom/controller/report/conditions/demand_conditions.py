@@ -45,7 +45,7 @@ _OBSTACLES = {
 
 
 def demand_visible(tick: TickResult) -> Judgement:
-    """Return whether the arrivals are what clients want to send."""
+    """Return whether the counted arrivals are the demand of the clients."""
     demand = demand_status(tick.decision)
     if tick.is_at_zero:
         return TRUE, StatusReason.SCALED_TO_ZERO, zero_replicas.counts(tick)

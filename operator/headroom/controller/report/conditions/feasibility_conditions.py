@@ -16,7 +16,7 @@ from headroom.controller.report.conditions.token_conditions import token_feasibi
 
 
 def slo_feasible(tick: TickResult) -> Judgement:
-    """Say what the target needs, and what a sudden rise or a start from zero costs."""
+    """Judge the target, and name the cost of a sudden rise or of a start from zero."""
     generation = tick.decision.generation
     if generation is not None and generation.identification.known:
         return token_feasibility(tick, generation)
@@ -65,7 +65,7 @@ def _batch_size_exceeded(tick: TickResult) -> str:
 
 
 def _sudden_rise(tick: TickResult) -> str:
-    """Return what a sudden rise in load means: beyond the minimum it waits for a cold start."""
+    """Return the effect of a sudden rise in load: beyond the minimum it waits for a cold start."""
     decision = tick.decision
     if decision.floor_rps is None or decision.cold_start_s is None:
         return ""
@@ -79,7 +79,7 @@ def _sudden_rise(tick: TickResult) -> str:
 
 
 def _cold_start_misses(tick: TickResult) -> str:
-    """Return what scale to zero costs or would cost."""
+    """Return the misses that scale to zero costs or would cost, as text."""
     misses = tick.misses_per_cold_start
     if misses is None:
         return ""

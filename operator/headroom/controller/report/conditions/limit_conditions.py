@@ -43,7 +43,7 @@ def scaling_limited(tick: TickResult) -> Judgement:
 
 
 def _request_limited(tick: TickResult, requested: int) -> Judgement:
-    """Return what keeps replicas below spec.replicas; the decision is advice."""
+    """Return the limit that keeps replicas below spec.replicas; the decision is advice."""
     ceiling, allowed = tick.ceiling, tick.requested
     if allowed is None or allowed >= requested or tick.conflicts.conflict is not None:
         message = join("no limit reduces spec.replicas", tick.accelerators)

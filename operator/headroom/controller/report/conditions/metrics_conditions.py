@@ -51,7 +51,7 @@ def metrics_available(tick: TickResult) -> Judgement:
 
 
 def samples_of(signals: Signals) -> str:
-    """Return how many replicas have a recent sample, or what is missing where all have one."""
+    """Return the share of replicas with a recent sample, or the gap where all have one."""
     if signals.coverage >= 1.0 and signals.freshness is Freshness.STALE:
         return _GAP
     return f"{signals.coverage:.0%} of the ready replicas have a recent sample"

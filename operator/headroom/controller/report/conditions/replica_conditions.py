@@ -35,7 +35,7 @@ def capacity_available(tick: TickResult) -> Judgement:
 
 
 def replicas_healthy(tick: TickResult) -> Judgement:
-    """Say which replica is slow, fails or contradicts the others, and what is done about it."""
+    """Say which replica is slow, fails or contradicts the others, and the action taken."""
     found, names = tick.decision.replacement, {one.pod.uid: one.name for one in tick.gathered.pods}
     left_out = [f"{names.get(one.pod, 'a replica')}: {one.why}" for one in tick.decision.left_out]
     if found is not None and found.defect is Defect.OVERLOADED:

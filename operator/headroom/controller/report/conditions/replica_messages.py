@@ -48,7 +48,7 @@ def cold(tick: TickResult) -> str:
 
 
 def starting(tick: TickResult) -> str:
-    """Return what the first pod whose containers start slowly waits for, and how long starts take.
+    """Return the wait of the first pod whose containers start slowly, and the usual start time.
 
     Empty where it downloads its model.
     """
@@ -92,7 +92,7 @@ def replica_failure(tick: TickResult) -> str:
 
 
 def rollout(tick: TickResult) -> str:
-    """Say how far a rollout is, and what a stuck one waits for."""
+    """Return the progress of a rollout, and the cause of a stuck one."""
     status = (tick.gathered.deployment or {}).get("status") or {}
     updated, replicas = status.get("updatedReplicas", 0), status.get("replicas", 0)
     far = f": {updated} of {replicas} have the latest template" if replicas else ""

@@ -108,7 +108,7 @@ def scaling_active(tick: TickResult) -> Judgement:
 
 
 def _failed(failure: DecisionFailure) -> str:
-    """Say which exception the decision raised, and what that costs."""
+    """Return the exception that the decision raised, and its consequence, as text."""
     message = f"the decision raised {failure.text}; no replica is removed"
     if failure.restarted:
         return f"{message}, and what was learned is discarded"

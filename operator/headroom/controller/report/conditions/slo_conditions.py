@@ -1,4 +1,4 @@
-"""The condition SLOMet, with what keeps the latency above its target. Pure."""
+"""The condition SLOMet, with the cause of a latency above its target. Pure."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _undecided(percentile: str, target: str, bounds_s: tuple[float, float]) -> s
 
 
 def _above_target_step(tick: TickResult) -> str:
-    """Return what keeps the latency above its target, the first that applies."""
+    """Return the cause of a latency above its target, the first that applies."""
     decision = tick.decision
     for kind, find, good in _EXPLAIN_ABOVE_TARGET:
         if find(tick)[0] is not good:

@@ -15,7 +15,7 @@ _STARTS = {
 
 
 def waits(tick: TickResult) -> str:
-    """Return what happens to requests meanwhile, and what starts a replica."""
+    """Return the fate of requests meanwhile, and the event that starts a replica."""
     fate = "are held" if tick.route.can_activate else "fail"
     return _STARTS[tick.service.spec.scaling.mode].format(fate=fate)
 
