@@ -1,4 +1,4 @@
-"""Keeps a context for each service from tick to tick, and drops expired and deleted state."""
+"""Keeps a context for each service until its deletion; starts it over when the clock goes back."""
 
 from __future__ import annotations
 
