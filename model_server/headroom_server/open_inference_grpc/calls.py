@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Calls:
-    """Makes the handlers of methods; `reject` counts what is no valid request, by its reason."""
+    """Makes the handlers of methods; `reject` counts invalid requests by reason."""
 
     def __init__(
         self, reads: MessageReads, streams: StreamReads, reject: Callable[[str], object]

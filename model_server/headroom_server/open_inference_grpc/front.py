@@ -1,4 +1,4 @@
-"""The listener before the gRPC library, which bounds what it would not.
+"""The listener before the gRPC library, with the bounds that the library lacks.
 
 Each connection is piped to the library's server at an abstract Unix socket, from a socket whose
 name begins with the client's address: the library gives it as the peer of each call.
@@ -80,7 +80,7 @@ class Front:
 
 
 class _Pipe(asyncio.BufferedProtocol):
-    """The library's end of a connection, and what both ends have in common."""
+    """The library's end of a connection, and the base of the client's end."""
 
     transport: asyncio.Transport | None = None
 
@@ -104,7 +104,7 @@ class _Pipe(asyncio.BufferedProtocol):
         self.received(bytes(self._piece[:nbytes]))
 
     def received(self, data: bytes) -> None:
-        """Write what arrived to the other end."""
+        """Write the received bytes to the other end."""
         if (across := self._across) is not None:
             across.write(data)
 
@@ -147,7 +147,7 @@ class _Client(_Pipe):
         task.add_done_callback(front.opening.discard)
 
     async def _open(self) -> None:
-        """Connect to the library, then pass on what has arrived meanwhile."""
+        """Connect to the library, then pass on the bytes received meanwhile."""
         assert self.transport is not None
         other = _Pipe(self._front.piece, self)
         try:

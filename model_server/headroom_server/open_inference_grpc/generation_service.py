@@ -110,7 +110,7 @@ class TextCalls:
     def accept(
         self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
     ) -> Serve:
-        """Check a request of a stream, and return what serves it."""
+        """Check a request of a stream, and return the function that serves it."""
         text = self._accepted(request, context, streams=True)
         if text.request.call.choices.stream:
             return partial(self._answers.parts, text, client, writer)

@@ -22,12 +22,12 @@ PRIORITY_BYTES = 5
 
 
 class Http2Heads:
-    """Holds back what a client sends of a head that has not ended; `close` it at the end."""
+    """Holds back the bytes of a head that has not ended; `close` it at the end."""
 
     __slots__ = ("_client", "_counted", "_held", "_receiving", "_rest")
 
     def __init__(self, receiving: SharedBound, client: str) -> None:
-        """`receiving` bounds what is held of all connections."""
+        """`receiving` bounds the held bytes of all connections."""
         self._receiving, self._client, self._counted = receiving, client, 0
         self._rest = PREFACE_BYTES
         """Bytes to come of what is passed on already."""
@@ -35,7 +35,7 @@ class Http2Heads:
         """Bytes that are not passed on, from the beginning of a frame."""
 
     def passed(self, data: bytes) -> bytes | None:
-        """Return what can be passed on with these bytes; None if a head exceeds a bound."""
+        """Return the bytes to pass on after these arrived; None if a head exceeds a bound."""
         begun = len(data)
         if begun <= self._rest:  # within a frame of data
             self._rest -= begun
@@ -77,7 +77,7 @@ class Http2Heads:
         return begin
 
     def _counts(self) -> bool:
-        """Count what is held; return whether that is within the client's share."""
+        """Count the held bytes; return whether they are within the client's share."""
         counted = len(self._held) if len(self._held) > FRAME_HEAD_BYTES else 0
         if counted > self._counted and not self._receiving.fits(
             self._client, counted - self._counted

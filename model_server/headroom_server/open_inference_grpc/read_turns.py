@@ -40,7 +40,7 @@ class ReadTurns:
         self._receiving.give_back(client, self._size)
 
     def _grant(self) -> None:
-        """Give turns to those who wait, in their order, as far as they fit."""
+        """Give turns to the waiting calls, in their order, as far as they fit."""
         later: deque[tuple[str, asyncio.Future[None]]] = deque()
         refused: set[str] = set()
         while self._waiting and self._receiving.held + self._size <= self._receiving.most:

@@ -124,7 +124,7 @@ class Service:
     def accept(
         self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
     ) -> Serve:
-        """Check a request of a stream, and return what serves it."""
+        """Check a request of a stream, and return the function that serves it."""
         received = self._accepted(request, context)
 
         async def serve() -> bytes:
@@ -169,7 +169,7 @@ class Service:
         return ReceivedCall(served, inference, options, arrived_s)
 
     def _check(self, raw: bytes) -> None:
-        """Check a large message against what the models take, before it is parsed.
+        """Check a large message against the bounds of the models, before it is parsed.
 
         Raises:
             TooLargeError: it has more bytes, fields or numbers.

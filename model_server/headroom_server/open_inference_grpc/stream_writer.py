@@ -41,7 +41,7 @@ class StreamWriter:
 
     @property
     def paused(self) -> bool:
-        """Whether the client does not read what has been written."""
+        """Whether the client does not read the written bytes."""
         return self.unsent_bytes > UNSENT_BYTES
 
     def put(self, message: bytes, sent: Callable[[int], object]) -> None:
@@ -123,7 +123,7 @@ class AnswerStream:
 
     @property
     def paused(self) -> bool:
-        """Whether the client does not read what has been written, of any answer."""
+        """Whether the client does not read the written bytes, of any answer."""
         return self._writer.paused
 
     def write(self, data: bytes) -> None:

@@ -29,7 +29,7 @@ class StreamedService(Protocol):
     def accept(
         self, request: pb.ModelInferRequest, context: Any, client: str, writer: StreamWriter
     ) -> Serve:
-        """Check a request, and return what serves it: its answer, or None if that is written.
+        """Check a request, and return its function: it returns the answer, or None if it wrote it.
 
         Raises:
             RequestError: it gets an error.

@@ -47,7 +47,7 @@ class MessageForm:
         return b""
 
     def usage_event(self, usage: Usage) -> bytes:
-        """Return what ends the answer."""
+        """Return the response that ends the answer, with the usage."""
         last = self._last or self._response("")
         before = b""
         if self._style.empty_final:

@@ -22,7 +22,7 @@ from headroom_server.protocols.request_options import RequestOptions
 
 
 class ReceivedText(NamedTuple):
-    """A request that is parsed, and what its metadata say."""
+    """A parsed request, and the options of its metadata."""
 
     request: TextRequest
     options: RequestOptions
