@@ -30,7 +30,7 @@ class AnswerContexts:
     def make(
         self, run: GenerationRun, call: Call, encoded: EncodedCall, make_form: MakeForm
     ) -> AnswerContext:
-        """Return the context of a call's answer, and note in its trace what was asked for."""
+        """Return the context of a call's answer, and note the request's parameters in its trace."""
         generator, text = self._generator, self._text
         requests = build_requests(
             call,

@@ -59,7 +59,7 @@ def build_requests(
 
 
 def _usual_tokens(choices: Choices, free: int) -> int:
-    """Return the bound of a chat without `max_tokens`: the context, or what may be reported."""
+    """Return the bound of a chat without `max_tokens`: the context, or its reportable tokens."""
     most = most_reported(choices)
     return free if most is None else max(1, min(free, most))
 

@@ -162,7 +162,7 @@ class GenerationService:
             await self._sender.collect(run, context, connection, send, lookup)
 
     def _check_count(self, run: GenerationRun, call: Call, count: int) -> None:
-        """Refuse what may not wait before 128 choices are made of it: 8 ms of the event loop."""
+        """Refuse a call that may not wait, before 128 choices are made of it in 8 ms."""
         if count == 1:  # the engine checks it as soon
             return
         options = run.options

@@ -35,7 +35,7 @@ STREAM_HEAD = head_of(200, EVENT_STREAM)
 
 
 class AnswerSender:
-    """Sends what the engine delivers for the requests of a call."""
+    """Sends the engine's deliveries for the requests of a call."""
 
     def __init__(self, generator: Generator, unread: SharedBound, unread_timeout_s: float) -> None:
         """`unread` bounds the bytes of answers that clients have not read."""

@@ -37,7 +37,7 @@ def forbids_caching(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 def question_of(
     identity: str, call: Call, requests: Sequence[GenerationRequest]
 ) -> Question | None:
-    """Return what a request asks; None: its answer depends on chance."""
+    """Return the cache's question of a call; None: its answer depends on chance."""
     if not repeatable(requests):
         return None
     stops = call.choices.stops
@@ -73,7 +73,7 @@ def _context(call: Call) -> bytes:
 
 
 def headers_of(hit: Hit) -> Headers:
-    """Return what shows a client that its answer was not generated for it."""
+    """Return the headers that show a client that its answer was not generated for it."""
     headers = [(b"x-headroom-cache", hit.source.encode())]
     if hit.source is GeneratedSource.SEMANTIC:
         headers.append((b"x-headroom-similarity", b"%.4f" % hit.similarity))
@@ -96,7 +96,7 @@ class Recording:
 
     @property
     def answer(self) -> CachedAnswer:
-        """Return what was received."""
+        """Return the received choices as an answer for the cache."""
         return tuple(
             CachedChoice(tuple(tokens), finish)
             for tokens, finish in zip(self._tokens, self._finish, strict=True)

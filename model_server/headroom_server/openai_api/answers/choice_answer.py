@@ -56,7 +56,7 @@ class AnswerText:
         self._read = self._sent = 0
 
     def push(self, delivery: Delivery) -> Piece:
-        """Return what a delivery allows to send."""
+        """Return the piece that can be sent after a delivery."""
         tokens, reason = delivery.tokens, delivery.finish
         self.tokens += len(tokens)
         if reason is FinishReason.STOP and tokens and tokens[-1].token in self._ends:

@@ -94,7 +94,7 @@ class ChoiceParts:
         return self._demanded.tell() if self._parser is None else self._parser.held
 
     def push(self, delivery: Delivery) -> Part | None:
-        """Return what may be sent; None: nothing now.
+        """Return the part that may be sent; None: nothing now.
 
         Raises:
             RequestError: the choice ended without an answer.

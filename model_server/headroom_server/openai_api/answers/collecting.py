@@ -28,7 +28,7 @@ from headroom_server.web.shared_bound import Reservation
 
 
 class CollectedAnswer:
-    """Collects all choices for one body; `unread` counts what waits for the last token.
+    """Collects all choices for one body; `unread` counts the bytes until the last token.
 
     `on_full` is called before it ends for want of memory: the engine may be done at the same time.
     """

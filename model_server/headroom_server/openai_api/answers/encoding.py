@@ -1,4 +1,4 @@
-"""Parts of answers, and what their encodings as JSON and as events of a stream share. Pure."""
+"""Parts of answers, and the common interface of their encodings as JSON and events. Pure."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Form(Protocol):
         """Return the event with the sums, without choices."""
 
     def failure(self, error: RequestError) -> bytes:
-        """Return what ends a stream that cannot be completed."""
+        """Return the event that ends a stream that cannot be completed."""
 
     def whole(self, parts: Sequence[Part], usage: Usage) -> bytes:
         """Return the body of an answer that is not streamed."""

@@ -34,7 +34,7 @@ class StreamEvents:
         return opening + form.event(index, part, usage)
 
     def ending(self) -> bytes:
-        """Return what follows the last part of a complete answer."""
+        """Return the bytes after the last part of a complete answer."""
         form = self._context.form
         sums = form.usage_event(usage_of(self._context, self._choices)) if self._usage else b""
         return sums + form.ending

@@ -137,7 +137,7 @@ class StreamedAnswer:
         self._count(size)
 
     def _release(self) -> None:
-        """Send what was held back: of many probabilities some, and others have their turn."""
+        """Send held-back events: of many probabilities some, and others have their turn."""
         stream = self._stream
         if not self._holds or self._ended or stream is None or stream.paused:
             return

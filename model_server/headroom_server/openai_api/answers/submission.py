@@ -17,7 +17,7 @@ from headroom_server.telemetry.accounting import Outcome
 
 
 class Submission:
-    """One call. `lookup` is what the cache has for it; None: the call is not cached."""
+    """One call. `lookup` is the result of its look-up; None: the call is not cached."""
 
     def __init__(
         self,

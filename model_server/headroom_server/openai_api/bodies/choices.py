@@ -1,4 +1,4 @@
-"""Reads what a request asks of its choices: lengths, stops, sampling, constraint. Pure."""
+"""Reads the parameters of a request's choices: lengths, stops, sampling, constraint. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headroom_server.openai_api.errors import InvalidFieldError
 
 
 def choices_of(fields: SamplingFields, *, max_tokens: int | None, logprobs: int | None) -> Choices:
-    """Return what is asked of each choice.
+    """Return the parameters of each choice.
 
     Raises:
         InvalidFieldError: fields contradict each other.

@@ -16,7 +16,7 @@ from headroom_server.openai_api.bodies.schemas import (
 
 
 def _kind_of_prompt(prompt: Any) -> str:
-    """Return the tag of what its first item is: no other kind is tried, or reported."""
+    """Return the tag of its first item's kind: no other kind is tried, or reported."""
     if not isinstance(prompt, list):
         return "of text"
     first = prompt[0] if prompt else None

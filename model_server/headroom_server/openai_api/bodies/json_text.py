@@ -1,4 +1,4 @@
-"""Writes what a client sent as JSON again: integers of any size, as the parser takes them. Pure."""
+"""Writes a client's JSON values again: integers of any size, as the parser takes them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as values: what a client asks for, independent of a model and of JSON. Pure."""
+"""Requests as values: their parameters, independent of a model and of JSON. Pure."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def validated_chat(body: bytes) -> ChatCall:
 
 
 def chat_of(fields: ChatFields) -> ChatCall:
-    """Return what the fields ask for.
+    """Return the chat call of the fields.
 
     Raises:
         InvalidRequestError: fields contradict each other, or arguments have too many values.

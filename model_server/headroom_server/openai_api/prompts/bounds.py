@@ -1,4 +1,4 @@
-"""Bounds on prompts and their answers: bytes, the model's context, what is reported. Pure."""
+"""Bounds on prompts and answers: bytes, the model's context, reported probabilities. Pure."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def compiled(call: Call, count: int, text: ModelText, owner: Owner, *, quick: bo
 
 
 def constraint_of(call: Call) -> Constraint:
-    """Return what the answer of a constrained call must match."""
+    """Return the constraint that the answer of a constrained call must match."""
     tools = call.tools if isinstance(call, ChatCall) else None
     found = (tools and _demanded(tools)) or call.choices.constraint
     assert found is not None

@@ -117,7 +117,7 @@ class PromptEncoder:
             return await self._compiling_long.run(connection, tenant, partial(work, quick=False))
 
     def at_once(self, work: Callable[[], R]) -> R:
-        """Return what the work on a short prompt returns, and note whether it took long."""
+        """Return the result of the work on a short prompt, and note whether it took long."""
         began_s = time.thread_time()
         try:
             return work()
@@ -125,7 +125,7 @@ class PromptEncoder:
             self._slow = self._slow or time.thread_time() - began_s > SLOW_CPU_S
 
     async def run(self, work: Callable[[], R], connection: Connection, tenant: str) -> R:
-        """Return what the work returns, which takes its turn with long prompts.
+        """Return the result of the work, which takes its turn with long prompts.
 
         Raises:
             QueueFullError: too much waits.

@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class WorkerTurns:
-    """The thread, named by what it does, and who waits for it; `waits` names that in errors."""
+    """A thread of the name `thread`, and its waiting requests; `waits` names them in errors."""
 
     def __init__(self, thread: str, waits: str, most_waiting: int = MOST_WAITING) -> None:
         self._thread = ThreadPoolExecutor(1, thread)  # one: such work takes a core
@@ -41,7 +41,7 @@ class WorkerTurns:
         return self._clients.held
 
     async def run(self, connection: Connection, tenant: str, work: Callable[[], R]) -> R:
-        """Return what the work returns.
+        """Return the result of the work.
 
         Raises:
             QueueFullError: too many wait.
