@@ -1,4 +1,4 @@
-"""The reasons by condition, as their descriptions say, and those that need no attention."""
+"""The reasons by user (conditions, doctor), as descriptions say; those that need no attention."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class ServiceReads:
     async def conflicts(
         self, context: ServiceContext, service: InferenceService, gathered: Gathered, raw: Manifest
     ) -> ConflictStatus:
-        """Return other writers of the replicas. Raises ClusterError."""
+        """Return the conflicts with other writers of the replicas. Raises ClusterError."""
         now_s, current = self.clock.now_s(), gathered.observation.current
         created = raw["metadata"].get("creationTimestamp")
         scalers = await self.scalers.read(

@@ -121,7 +121,7 @@ def decide(policy: Policy, state: State, observation: Observation) -> tuple[Deci
 
 
 def _begun(state: State, observation: Observation) -> tuple[State, Observation]:
-    """Return the state in which the tick starts: time does not go backwards."""
+    """Return state and observation of the tick's start: time does not go backwards."""
     last_s = state.last_s
     if last_s is None:
         return state.begun(observation.now_s), observation

@@ -1,4 +1,4 @@
-"""The one-pass parser of JSON tensors accepts the same bodies as the general parser."""
+"""The one-pass parser of JSON tensors agrees with the general parser, or leaves bodies to it."""
 
 from __future__ import annotations
 

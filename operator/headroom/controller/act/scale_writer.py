@@ -28,7 +28,7 @@ def may_scale(service: InferenceService, gathered: Gathered) -> bool:
 
 
 def replicas_to_write(service: InferenceService, gathered: Gathered, replicas: int) -> int | None:
-    """Return the body for /scale, or None: nothing changes, or nothing may."""
+    """Return the replicas to write to /scale, or None: nothing changes, or nothing may."""
     changed = replicas != gathered.observation.current
     return replicas if changed and may_scale(service, gathered) else None
 

@@ -86,7 +86,7 @@ async def mark(
     replicas: int,
     now_s: float,
 ) -> str:
-    """Mark the pods in excess of `replicas`, and no other; return the rejected ones.
+    """Mark the pods in excess of `replicas`, and no other; return the rejection as text.
 
     Where nothing is to be removed, the operator's marks are removed.
     """

@@ -103,7 +103,7 @@ class LeasedCluster:
 
     @asynccontextmanager
     async def _leading(self) -> AsyncIterator[None]:
-        """End calls that are not answered while the lease is held; it may be renewed meanwhile."""
+        """End calls that last longer than the lease; it may be renewed meanwhile."""
         loop = asyncio.get_running_loop()
         left_s = self._lease.remaining_s()
         if left_s <= 0.0:

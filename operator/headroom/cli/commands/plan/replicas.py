@@ -102,7 +102,7 @@ def _rate_lines(
 
 
 def _assumptions(plan: ReplicaPlan) -> str:
-    """Return the causes of latency besides the load, and the savings of better routing."""
+    """Return the assumed options, and the number of replicas if better routing needs fewer."""
     service = plan.service
     routing = next(word for word, one in ROUTINGS.items() if one is service.routing)
     assumed = f"for --cv {service.cost.cv:g} and --routing {routing}"
