@@ -122,11 +122,14 @@ class Windows(WindowCounts):
         )
 
     def unseen_s(self, observation: Observation) -> float:
-        """Return for how long no pod was scraped until now, if one from before is again; else 0."""
+        """Return for how long no pod was scraped, if one is that counted requests since; else 0.
+
+        A page that stayed the same (`RepeatedPages`) counted none: nothing in it has jumped.
+        """
         if self.seen_s is None or observation.now_s - self.seen_s <= GAP_S:
             return 0.0
         known = [(one, self.last[one.pod]) for one in observation.samples if one.pod in self.last]
-        again = any(one.time_s > last.time_s for one, last in known)
+        again = any(one.time_s > last.time_s and one.arrivals != last.arrivals for one, last in known)
         return observation.now_s - self.seen_s if again else 0.0
 
     def watched_s(self, now_s: float, window_s: float) -> float:
