@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,11 @@ def test_lines_follow_the_header_in_order(tmp_path: Path) -> None:
             lines.append(f"{number}\n")
     written = (tmp_path / "j").read_text()
     assert written == HEADER + "".join(f"{number}\n" for number in range(500))
+
+
+def test_thread_is_named_for_what_it_writes(tmp_path: Path) -> None:
+    with recording(tmp_path / "j"):
+        assert "recording" in {one.name for one in threading.enumerate()}
 
 
 def test_line_is_written_while_the_file_is_open(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class RecordingFile:
             rule = "the recording's file must be writable"
             raise OSError(f"{self._path}: {error.strerror}; {rule}") from None
         self._thread = threading.Thread(
-            target=self._write, args=(file,), name="journal", daemon=True
+            target=self._write, args=(file,), name="recording", daemon=True
         )
         self._thread.start()
         return self
