@@ -63,18 +63,29 @@ def test_lack_of_accelerators_has_no_step_of_its_own() -> None:
         ("container server: InvalidImageName: couldn't parse image", "image"),
         ("container server: restarted 3 times, OOMKilled (137)", "memory limit"),
         ('container server: CreateContainerConfigError: secret "hub" not found', "Secret"),
-        ("container server: CrashLoopBackOff: back-off 40s, Error (1)", "logs POD --previous"),
+        (
+            "container server: CrashLoopBackOff: back-off 40s, Error (1)",
+            "logs POD --container server --previous",
+        ),
         (
             "0 of 1 replicas are ready; ranker-7c5-x2: container server: CrashLoopBackOff: Error",
-            "logs ranker-7c5-x2 --previous",
+            "logs ranker-7c5-x2 --container server --previous",
         ),
         (
             "ranker-7c5-x2: container server has not passed its startup probe (GET / at port 80)",
-            "kubectl logs ranker-7c5-x2, and kubectl describe pod ranker-7c5-x2",
+            "kubectl logs ranker-7c5-x2 --container server, and kubectl describe pod ranker-7c5-x2",
         ),
         (
             "a-1: container a has not passed its startup probe (GET /) 70 s after its start",
-            "wait while kubectl logs a-1 shows progress",
+            "wait while kubectl logs a-1 --container a shows progress",
+        ),
+        (
+            "a-1: init container fetch: CrashLoopBackOff: back-off restarting failed container b",
+            "logs a-1 --container fetch --previous",
+        ),
+        (
+            "not ready for 90 s (warm-up timeout 60 s, restarted 3 times)",
+            "logs POD --container NAME --previous",
         ),
         (
             "a-1: its volumes or its network have not been ready for 62 s; no start",

@@ -55,7 +55,7 @@ TROUBLES = {
     "crash loop": (
         lambda w: not_ready(w) | waiting("CrashLoopBackOff", "back-off 40s"),
         "CrashLoopBackOff: back-off 40s",
-        "kubectl logs resnet-abc-1 --previous",
+        "kubectl logs resnet-abc-1 --container server --previous",
     ),
     "image": (
         lambda w: not_ready(w) | waiting("ImagePullBackOff", "no such tag"),

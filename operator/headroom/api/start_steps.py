@@ -44,13 +44,21 @@ _KUBELET = (
     (r"OOMKilled", "raise the memory limit, or lower what the server holds"),
     (r"its volumes or its network", "create what the events in kubectl describe pod POD name"),
     (r"CreateContainerConfigError", "create the Secret or ConfigMap that it names"),
-    (r"probe.* s after its start", "wait while kubectl logs POD shows progress"),
-    (r"has not passed its \w+ probe", "see kubectl logs POD, and kubectl describe pod POD"),
-    (r"CrashLoopBackOff|restarted \d+ times", "see kubectl logs POD --previous"),
+    (r"probe.* s after its start", "wait while kubectl logs POD --container NAME shows progress"),
+    (
+        r"has not passed its \w+ probe",
+        "see kubectl logs POD --container NAME, and kubectl describe pod POD",
+    ),
+    (
+        r"CrashLoopBackOff|restarted \d+ times",
+        "see kubectl logs POD --container NAME --previous",
+    ),
     (r"NodeLost|NodeStatusUnknown", "repair its node: kubectl describe pod names it"),
 )
 _POD = re.compile(r"([a-z0-9][-a-z0-9.]*): (?:(?:init )?container|its volumes) ")
 """The pod that a message names first."""
+_CONTAINER = re.compile(r"container ([a-z0-9][-a-z0-9]*)(?=: | has not passed )")
+"""The container that a message names first; without it, kubectl may show the log of a sidecar."""
 _DOWNLOADER = "push the downloader's image, and name it in downloader.image of the chart"
 _ADMISSION = (
     (r"must specify ", "set what it names in the resources of the pods"),
@@ -70,8 +78,10 @@ def step_to_schedule(message: str) -> str:
 
 def step_to_start(message: str) -> str:
     """Return what lets the containers of a message start; empty if that is not known."""
-    step, pod = _first(_KUBELET, message), _POD.search(message)
-    return step.replace("POD", pod[1]) if pod else step
+    step = _first(_KUBELET, message)
+    for word, named in (("POD", _POD.search(message)), ("NAME", _CONTAINER.search(message))):
+        step = step.replace(word, named[1]) if named else step
+    return step
 
 
 def step_to_fetch(message: str) -> str:

@@ -99,7 +99,12 @@ class Api:
 
 STARTING = {
     "metadata": {"name": "p", "namespace": "vision"},
-    "spec": {"containers": [{}]},
+    "spec": {
+        "containers": [
+            {"name": "proxy", "ports": [{"containerPort": 15090}]},
+            {"name": "server", "ports": [{"containerPort": 8000}]},
+        ]
+    },
     "status": {"phase": "Running"},
 }
 
@@ -114,14 +119,17 @@ def test_pod_that_still_loads_its_model_has_no_wrong_port(*, silent: bool) -> No
     (found,) = examined(replace(warming, answers={UID: answer}))
     assert (found.finding, found.severity) == ("WarmingUp", Severity.NOTE)
     assert found.why.startswith("nothing answers yet at pod p, port 8000, /metrics")
-    assert "kubectl logs p --namespace vision" in found.remedy
+    assert "kubectl logs p --container server --namespace vision" in found.remedy
     broken = conditioned(saying("Ready", "False", "ReplicasBroken"))
     found_all = {one.finding: one for one in examined(replace(broken, answers={UID: answer}))}
     if silent:
         assert found_all["MetricsMissing"].severity is Severity.PROBLEM
         return
     assert found_all["WrongPort"].severity is Severity.NOTE
-    assert "kubectl logs p --previous --namespace vision" in found_all["WrongPort"].remedy
+    assert (
+        "kubectl logs p --container server --namespace vision --previous"
+        in found_all["WrongPort"].remedy
+    )
     for ended in ("OOMKilled (code 137)", "Error (code 2)"):
         said = saying("Ready", "False", "ReplicasBroken", f"container server: last {ended}")
         ending = examined(replace(conditioned(said), answers={UID: answer}))

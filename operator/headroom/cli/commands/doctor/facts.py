@@ -42,6 +42,8 @@ class Answered:
     pod: str
     port: int
     path: str
+    container: str = ""
+    """The container that declares the port; empty if none does."""
     ready: bool = True
     """Whether the pod is ready; none of the service is, if it is not."""
     detail: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -89,6 +89,7 @@ async def ask_pod(
         pod=name,
         port=port,
         path=path,
+        container=_declarer(pod, port),
         ready=is_true(pod, "Ready"),
         detail=detail,
         names=metric_names(body) if how is How.PAGE else frozenset(),
@@ -168,5 +169,15 @@ def _api_status(body: bytes) -> dict[str, Any]:
 
 
 def _declared(pod: dict[str, Any]) -> tuple[int, ...]:
-    containers = pod.get("spec", {}).get("containers") or ()
-    return tuple(port["containerPort"] for one in containers for port in one.get("ports") or ())
+    return tuple(port for _, port in _ports(pod))
+
+
+def _declarer(pod: dict[str, Any], port: int) -> str:
+    """Name the container that declares a port; empty if none does."""
+    return next((name for name, declared in _ports(pod) if declared == port), "")
+
+
+def _ports(pod: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    for one in pod.get("spec", {}).get("containers") or ():
+        for port in one.get("ports") or ():
+            yield one.get("name", ""), port["containerPort"]

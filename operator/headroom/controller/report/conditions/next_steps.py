@@ -26,7 +26,7 @@ _STEPS: Mapping[StatusReason, str] = {
     StatusReason.INVALID_SPEC: "correct the spec and apply it again",
     StatusReason.WARMING_UP: "wait; if it persists, see kubectl describe pod, and its log",
     StatusReason.NO_READY_REPLICAS: "no pod is starting: kubectl describe the workload",
-    StatusReason.REPLICAS_BROKEN: "see kubectl describe pod; if a container ended, logs --previous",
+    StatusReason.REPLICAS_BROKEN: "see kubectl describe pod, or logs --container NAME --previous",
     StatusReason.MODEL_UNAVAILABLE: "fix spec.model, or see kubectl logs POD --container model",
     StatusReason.REPLICAS_UNSCHEDULABLE: "add nodes, free accelerators, or add what is missing",
     StatusReason.POD_CREATION_FORBIDDEN: "raise the quota, or fix what the policy rejects",

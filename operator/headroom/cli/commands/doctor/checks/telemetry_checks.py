@@ -58,7 +58,7 @@ def pods_expose_metrics(facts: Facts) -> Iterator[Diagnosis]:
 def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
     where = f"pod {answer.pod}, port {answer.port}, {answer.path}"
     others = [port for port in answer.declared if port != answer.port]
-    within = f"--namespace {one['metadata']['namespace']}"
+    log = _log(one, answer)
     match answer.how:
         case How.REFUSED | How.SILENT if _starts(one, answer):
             why = f"nothing answers yet at {where}: {answer.detail}"
@@ -66,15 +66,11 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
                 StatusReason.WARMING_UP,
                 subject(one),
                 why,
-                _WHILE_STARTING.format(
-                    field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
-                ),
+                _WHILE_STARTING.format(field=_port_field(answer), log=log),
             )
         case How.SILENT:
             why = f"nothing answers at {where}: {answer.detail}"
-            remedy = _SILENT.format(
-                field=_port_field(answer), log=f"kubectl logs {answer.pod} {within}"
-            )
+            remedy = _SILENT.format(field=_port_field(answer), log=log)
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
         case How.CLOSED:
             why = f"nothing answers at {where}: {answer.detail}"
@@ -87,9 +83,7 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
                 StatusReason.WRONG_PORT,
                 subject(one),
                 f"nothing answers at {where}: {answer.detail}; its container restarts",
-                _WHILE_RESTARTING.format(
-                    field=_port_field(answer), log=f"kubectl logs {answer.pod} --previous {within}"
-                ),
+                _WHILE_RESTARTING.format(field=_port_field(answer), log=f"{log} --previous"),
             )
         case How.REFUSED:
             hint = f"; its containers declare {', '.join(map(str, others))}" if others else ""
@@ -104,7 +98,7 @@ def _of_answer(one: Manifest, answer: Answered) -> Iterator[Diagnosis]:
             yield from _of_page(one, answer, where)
         case How.OTHER:
             why = f"{where} returns no metrics: {answer.detail}"
-            remedy = f"read the pod's log: kubectl logs {answer.pod} {within}"
+            remedy = f"read the pod's log: {log}"
             yield problem(StatusReason.METRICS_MISSING, subject(one), why, remedy)
 
 
@@ -122,6 +116,12 @@ def _of_port(one: Manifest, answer: Answered, why: str) -> Diagnosis:
         return problem(StatusReason.WRONG_PORT, subject(one), why, f"set {field} to {port}")
     remedy = profile_remedy(runtime, actual, port)
     return problem(StatusReason.WRONG_PROFILE, subject(one), why, remedy)
+
+
+def _log(one: Manifest, answer: Answered) -> str:
+    """Return how to read the server's log; kubectl chooses the container where none is known."""
+    container = f" --container {answer.container}" if answer.container else ""
+    return f"kubectl logs {answer.pod}{container} --namespace {one['metadata']['namespace']}"
 
 
 def _port_field(answer: Answered) -> str:
