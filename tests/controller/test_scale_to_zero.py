@@ -106,6 +106,9 @@ def test_missing_activator_brings_one_replica_back() -> None:
         await world.run_for(20.0)
         assert at(0, world)
         assert world.condition("RoutingReady") == ("False", "NoActivator")
+        assert world.condition("Ready") == ("True", "ScaledToZero")
+        for kind in ("Ready", "ScalingActive"):
+            assert "no activator holds requests: they fail" in world.message(kind)
         await world.run_for(15.0)
         assert at(1, world)
 

@@ -49,8 +49,8 @@ class StatusReason(StrEnum):
     SERVING = "Serving"
     """Ready: at least minReplicas are warm."""
     SCALED_TO_ZERO = "ScaledToZero"
-    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible: no replica is needed; the
-    first request starts one, and is held until it is warm."""
+    """Ready, ScalingActive, MetricsAvailable, SLOMet, DemandVisible: no replica is needed; an
+    activator holds the first request, which starts one, until it is warm."""
     WARMING_UP = "WarmingUp"
     """Ready: fewer than minReplicas are warm, and more are starting."""
     NO_READY_REPLICAS = "NoReadyReplicas"

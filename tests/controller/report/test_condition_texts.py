@@ -68,7 +68,10 @@ def world_after(
         ),
         (
             RouteStatus(gateways=("10.0.0.1",)),
-            "0 of 0 replicas are ready, 0 requests are held; raise spec.replicas to start one",
+            (
+                "0 of 0 replicas are ready, no activator holds requests; raise spec.replicas to "
+                "start one"
+            ),
             "no replica is ready, so there are no metrics; see Ready",
         ),
     ],

@@ -49,8 +49,7 @@ def ready(tick: TickResult) -> Judgement:
         return TRUE, StatusReason.SERVING, join(ready, replica_messages.cold(tick))
     wanted = f"{ready}, minReplicas is {least}"
     if least == 0:
-        held = tick.route.held
-        wanted = f"{ready}, {held} {'request is' if held == 1 else 'requests are'} held"
+        wanted = f"{ready}, {zero_replicas.held(tick)}"
     if tick.is_waking:
         return FALSE, StatusReason.WARMING_UP, f"{wanted}; the first replica is requested"
     if counts.broken:
