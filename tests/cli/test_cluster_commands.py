@@ -301,6 +301,27 @@ def test_service_without_a_spec_is_shown_and_found(api: ApiServer, kubeconfig: s
     assert "2 services examined" in said
 
 
+@pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": 5}], ids=str)
+def test_service_without_metadata_hides_no_other(
+    api: ApiServer, kubeconfig: str, metadata: dict[str, Any]
+) -> None:
+    api.objects[SERVICES] = {"items": [{"spec": {}} | metadata, NEW]}
+    shown = headroom(kubeconfig, "get")
+    assert "bert" in shown.stdout, shown.exception
+    assert "InvalidSpec -/-" in headroom(kubeconfig, "doctor").stdout
+
+
+@pytest.mark.parametrize("spec", [{}, {"spec": None}, {"spec": {"template": {}}}], ids=str)
+def test_deployment_without_pods_is_no_operator(
+    api: ApiServer, kubeconfig: str, spec: dict[str, Any]
+) -> None:
+    other = {"metadata": {"name": "other", "namespace": "headroom-system"}} | spec
+    api.objects["/apis/apps/v1/deployments"] = {"items": [other, OPERATOR]}
+    api.objects[SERVICES] = {"items": [NEW]}
+    result = headroom(kubeconfig, "doctor")
+    assert result.exit_code == 0, result.exception or result.stdout
+
+
 def test_doctor_in_healthy_cluster_exits_with_0(api: ApiServer, kubeconfig: str) -> None:
     api.objects[SERVICES] = {"items": [NEW]}
     result = headroom(kubeconfig, "doctor")

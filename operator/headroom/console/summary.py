@@ -81,7 +81,7 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
     `accelerators_per_replica` are those of a targetRef's pod template, if known. A field of another
     type than the schema's, which an older schema may have admitted, is unknown.
     """
-    metadata, spec = service["metadata"], _of(service, "spec")
+    metadata, spec = _of(service, "metadata"), _of(service, "spec")
     status = Status.read(service.get("status"))
     slo, scaling, accelerator = _of(spec, "slo"), _of(spec, "scaling"), _of(spec, "accelerator")
     objective, signals, decision = _of(slo, "latency"), status.signals, status.decision
@@ -92,9 +92,9 @@ def summarize(service: Manifest, accelerators_per_replica: int | None = None) ->
     if not spec.get("targetRef"):
         per_replica = accelerators.counted(accelerators.of_stored(spec))
     return ServiceSummary(
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        uid=metadata.get("uid", ""),
+        namespace=_text(metadata.get("namespace")) or "",
+        name=_text(metadata.get("name")) or "",
+        uid=_text(metadata.get("uid")) or "",
         state=state,
         why=why,
         percentile=_number(objective.get("percentile")),

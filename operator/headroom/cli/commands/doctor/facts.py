@@ -111,10 +111,13 @@ class Facts:
 
 
 def is_formed(service: Manifest) -> bool:
-    """Return whether a service has a spec, and its blocks that checks read are maps."""
-    spec = service.get("spec")
-    return isinstance(spec, Mapping) and all(
-        isinstance(spec.get(name) or {}, Mapping) for name in _BLOCKS
+    """Return whether a service has a name and a spec, and its blocks that checks read are maps."""
+    spec, metadata = service.get("spec"), service.get("metadata")
+    named = isinstance(metadata, Mapping) and {"name", "namespace"} <= metadata.keys()
+    return (
+        named
+        and isinstance(spec, Mapping)
+        and all(isinstance(spec.get(name) or {}, Mapping) for name in _BLOCKS)
     )
 
 
@@ -124,13 +127,16 @@ def service_status(one: Manifest) -> Status:
 
 
 def subject(one: Manifest) -> str:
-    """Return how a finding names an object."""
-    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
+    """Return how a finding names an object; `-` where it has no name."""
+    metadata = one.get("metadata")
+    if not isinstance(metadata, Mapping):
+        metadata = {}
+    return f"{metadata.get('namespace', '-')}/{metadata.get('name', '-')}"
 
 
 def resource(one: Manifest) -> str:
     """Return how kubectl names a service, also where KServe has a kind of the same name."""
-    return f"{PLURAL}.{GROUP}/{one['metadata']['name']}"
+    return f"{PLURAL}.{GROUP}/{subject(one).partition('/')[2]}"
 
 
 def uid(one: Manifest) -> str:

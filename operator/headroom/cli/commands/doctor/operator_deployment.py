@@ -40,8 +40,9 @@ def _variables(operator: Manifest) -> dict[str, str]:
 
 def runs_the_operator(deployment: Manifest) -> bool:
     """Return whether a Deployment runs the operator; names and labels differ by chart."""
-    pod = deployment["spec"]["template"]["spec"]
-    return any("run" in (one.get("args") or ())[:1] for one in pod["containers"])
+    template = (deployment.get("spec") or {}).get("template") or {}
+    containers = (template.get("spec") or {}).get("containers") or ()
+    return any("run" in (one.get("args") or ())[:1] for one in containers)
 
 
 def user_of(operator: Manifest) -> str:

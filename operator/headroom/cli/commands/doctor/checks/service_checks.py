@@ -42,7 +42,8 @@ def spec_is_valid(facts: Facts) -> Iterator[Diagnosis]:
         try:
             InferenceService.parse(one)
         except InvalidSpec as error:
-            edit = f"kubectl edit {resource(one)} --namespace {one['metadata']['namespace']}"
+            namespace, _, _ = subject(one).partition("/")
+            edit = f"kubectl edit {resource(one)} --namespace {namespace}"
             yield problem(StatusReason.INVALID_SPEC, subject(one), str(error), edit)
 
 
