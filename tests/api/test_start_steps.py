@@ -25,6 +25,10 @@ PREEMPTION = "no new claims to deallocate, preemption: 0/1 nodes are available"
             "uncordon",
         ),
         (
+            "a-1 was preempted by a pod of higher priority; a-2: 0/1 nodes: 1 Insufficient a.b/gpu",
+            "set spec.priorityClassName in runtime.podTemplate",
+        ),
+        (
             '0/1 nodes are available: persistentvolumeclaim "models" not found. not found',
             "PersistentVolumeClaim",
         ),

@@ -106,17 +106,24 @@ def test_preempted_pods_are_replaced_once() -> None:
     play(scenario)
 
 
-def test_preempted_pods_without_a_node_are_not_multiplied() -> None:
+def test_preempted_pods_without_a_node_are_named_and_not_multiplied() -> None:
     async def scenario(world: World) -> None:
         before = await serving(world)
+        taken = [pod["metadata"]["name"] for pod in world.pods.of("resnet")[: before // 2]]
+        told = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        for name in taken:
+            said = not_ready(world)
+            world.pods.spoiled[name] = said | {"conditions": [*said["conditions"], told]}
+        await world.run_for(4.0)
         world.pods.capacity = before - before // 2
-        for pod in world.pods.of("resnet")[: before // 2]:
-            world.cluster.delete("Pod", pod["metadata"]["name"])
+        for name in taken:
+            world.cluster.delete("Pod", name)
         await world.run_for(120.0)
         assert world.replicas() <= before + 1
         assert world.condition("CapacityAvailable") == ("False", "ReplicasUnschedulable")
         assert "Insufficient nvidia.com/gpu" in world.message("CapacityAvailable")
-        assert "add nodes, free accelerators" in world.message("CapacityAvailable")
+        assert f"{taken[0]} was preempted by a pod of" in world.message("CapacityAvailable")
+        assert "set spec.priorityClassName" in world.message("CapacityAvailable")
 
     play(scenario)
 

@@ -18,7 +18,11 @@ READ_GATEWAYS = (
 )
 _NODES = "uncordon the nodes (kubectl uncordon), or add some"
 _TAINT = "tolerate the taint in the pod template, or add nodes without it"
+_PRIORITY = (
+    "set spec.priorityClassName in runtime.podTemplate (with targetRef: there), or add nodes"
+)
 _SCHEDULER = (
+    (r"was preempted by a pod of higher priority", _PRIORITY),
     (r"persistentvolumeclaim|PersistentVolumeClaim", "create or repair the PersistentVolumeClaim"),
     (r"node\.kubernetes\.io/(?:not-ready|unreachable)", "repair the nodes that are not ready"),
     (r"node\(s\) were unschedulable|node\.kubernetes\.io/unschedulable", _NODES),

@@ -204,6 +204,20 @@ MISTAKES = [
         id="a server that fails",
     ),
     pytest.param(
+        conditioned(
+            saying(
+                "CapacityAvailable",
+                "False",
+                "ReplicasUnschedulable",
+                "1 replica: a-1 was preempted by a pod of higher priority; a-2: 1 Insufficient gpu",
+            )
+        ),
+        StatusReason.REPLICAS_UNSCHEDULABLE,
+        "a-1 was preempted by a pod of higher priority",
+        "set spec.priorityClassName in runtime.podTemplate",
+        id="a pod that was preempted",
+    ),
+    pytest.param(
         replace(HEALTHY, autoscalers=(autoscaler(),)),
         StatusReason.AUTOSCALER_CONFLICT,
         "HorizontalPodAutoscaler vision/cpu scales the same Deployment",

@@ -10,7 +10,7 @@ from headroom.api import InferenceService
 from headroom.controller.gather.metrics.metrics_reader import MetricsReader
 from headroom.controller.gather.metrics.scrape_failure import ScrapeFailure
 from headroom.controller.gather.pods.pod_ownership import MOST_READS, Owned
-from headroom.controller.gather.pods.pods import ObservedPod, observe
+from headroom.controller.gather.pods.pods import ObservedPod, observe, preempted
 from headroom.controller.gather.revisions import Revisions
 from headroom.controller.gather.state import GatherState
 from headroom.controller.gather.workloads.shared_reads import SharedReads, Sharing
@@ -38,6 +38,8 @@ class Gathered:
     raw_pods: tuple[Mapping[str, Any], ...] = ()
     """The same pods as raw objects, including those that have ended."""
     unread: tuple[ScrapeFailure, ...] = ()
+    preempted: str = ""
+    """Pod that the scheduler preempted, while one has no node in its place; empty if none."""
     revisions: Revisions | None = None
     """Pods that have the latest template; read only where a rollout finds no room."""
     own: bool = True
@@ -76,6 +78,7 @@ async def gather(
         warmup_timeout_s=service.spec.warmup.timeout.seconds,
         replicas=current,
     )
+    state.preempted = preempted(owned.ours, pods, state.preempted)
     samples.exist(one.pod.uid for one in pods)
     ready = [one for one in pods if one.pod.state is PodState.READY]
     unlisted = 0 if workload is None else _unlisted(workload.manifest, seen.pods, owned)
@@ -94,6 +97,7 @@ async def gather(
         selector=selector,
         pods=pods,
         raw_pods=owned.ours,
+        preempted=state.preempted,
         unread=(
             *_missing(unlisted, len(owned.unresolved)),
             *(ScrapeFailure(pod=one.name, why=one.why) for one in owned.unverified),

@@ -15,3 +15,5 @@ class GatherState:
     ownership: PodOwnership = field(default_factory=PodOwnership)
     samples: PodSamples | None = None
     """The last pages of its pods; None before the first tick."""
+    preempted: str = ""
+    """Pod that the scheduler preempted, while one has no node in its place; empty if none."""

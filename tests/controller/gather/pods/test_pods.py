@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headroom.api.timestamps import epoch_s, rfc3339
-from headroom.controller.gather.pods.pods import observe
+from headroom.controller.gather.pods.pods import observe, preempted
 from headroom.scaling.values.observation import PodState
 
 NOW_S = epoch_s("2026-11-20T12:00:00Z")
@@ -367,6 +367,29 @@ def test_failed_pod_counts_until_replaced(replicas: int, failed_counted: int) ->
     raw = [pod(ready="True"), pod(phase="Failed"), pod(phase="Failed")]
     seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=replicas)
     assert [one.pod.state for one in seen].count(PodState.BROKEN) == failed_counted
+
+
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+DRAINED = PREEMPTED | {"reason": "EvictionByEvictionAPI"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "before", "name"),
+    [
+        pytest.param([pod(conditions=(PREEMPTED,), deleted=True)], "", "p1", id="it leaves"),
+        pytest.param([pod(conditions=(UNSCHEDULABLE,))], "p0", "p0", id="no room in its place"),
+        pytest.param([pod(phase="Pending")], "p0", "p0", id="not looked at yet"),
+        pytest.param([pod(conditions=(SCHEDULED,))], "p0", "", id="another node took it"),
+        pytest.param([pod(ready="True", conditions=(SCHEDULED,))], "p0", "", id="all serve"),
+        pytest.param([pod(conditions=(DRAINED,), deleted=True)], "", "", id="drained"),
+        pytest.param([pod(conditions=(UNSCHEDULABLE,))], "", "", id="no room, nothing taken"),
+    ],
+)
+def test_preempted_pod_is_named_until_another_has_a_node(
+    raw: list[Manifest], before: str, name: str
+) -> None:
+    seen = observe(raw, now_s=NOW_S, warmup_timeout_s=WARMUP_TIMEOUT_S, replicas=1)
+    assert preempted(raw, seen, before) == name
 
 
 def named(name: str, **changes: Any) -> Manifest:

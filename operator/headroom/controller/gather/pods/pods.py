@@ -20,6 +20,8 @@ from headroom.scaling.values.observation import Pod, PodState
 HELD_AFTER_S = 60.0
 """Beyond the grace period: a kubelet that is slow to clean up takes some seconds."""
 
+_PREEMPTION = "PreemptionByScheduler"
+"""Reason of DisruptionTarget on a pod that makes room for one of higher priority."""
 _RawPod = Mapping[str, Any]
 
 
@@ -102,6 +104,20 @@ def _observed(raw: _RawPod, now_s: float, warmup_timeout_s: float) -> ObservedPo
         fetch=download_of(raw),
         held=is_held(raw, now_s),
     )
+
+
+def preempted(raw: Sequence[_RawPod], pods: Sequence[ObservedPod], before: str) -> str:
+    """Name the pod that the scheduler preempted, while one has no node in its place.
+
+    It is deleted, so that its name has to be kept: `before` is that of the last tick.
+    """
+    for pod in raw:
+        disrupted = condition(pod, "DisruptionTarget")
+        if disrupted.get("status") == "True" and disrupted.get("reason") == _PREEMPTION:
+            return str(pod["metadata"]["name"])
+    waiting = (PodState.WARMING, PodState.UNSCHEDULABLE)
+    waits = any(one.pod.scheduled_s is None and one.pod.state in waiting for one in pods)
+    return before if waits else ""
 
 
 def is_held(raw: Mapping[str, Any], now_s: float) -> bool:

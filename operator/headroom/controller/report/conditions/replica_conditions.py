@@ -22,8 +22,7 @@ def capacity_available(tick: TickResult) -> Judgement:
     """Say whether every replica has a node and can start."""
     counts = tick.decision.counts
     if counts.unschedulable:
-        detail = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
-        message = f"{_replicas(counts.unschedulable)}: {detail}"
+        message = f"{_replicas(counts.unschedulable)}: {replica_messages.unplaced(tick)}"
         return FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, join(message, tick.preemption)
     if counts.broken:
         detail = replica_messages.detail(tick, PodState.BROKEN)

@@ -18,6 +18,13 @@ def detail(tick: TickResult, state: PodState) -> str:
     return ""
 
 
+def unplaced(tick: TickResult) -> str:
+    """Return why replicas have no node: what took it, and the scheduler's words."""
+    victim = tick.gathered.preempted
+    taken = f"{victim} was preempted by a pod of higher priority" if victim else ""
+    return join(taken, detail(tick, PodState.UNSCHEDULABLE))
+
+
 def why_broken(tick: TickResult) -> StatusReason:
     """Return the reason for the pod whose detail is shown."""
     for one in tick.gathered.pods:

@@ -56,7 +56,7 @@ def ready(tick: TickResult) -> Judgement:
         why = replica_messages.detail(tick, PodState.BROKEN)
         return FALSE, replica_messages.why_broken(tick), f"{wanted}; {why}"
     if counts.unschedulable:
-        why = replica_messages.detail(tick, PodState.UNSCHEDULABLE)
+        why = replica_messages.unplaced(tick)
         return FALSE, StatusReason.REPLICAS_UNSCHEDULABLE, f"{wanted}; {why}"
     if counts.warming + counts.late or tick.written.scaled:  # their pods are listed next tick
         return (
