@@ -64,7 +64,9 @@ def build_engine(settings: Settings) -> ManagedEngine:
         from headroom_server.vllm_engine.model import VllmModel  # noqa: PLC0415
         from headroom_server.vllm_engine.opening import opening  # noqa: PLC0415
 
-        model = VllmModel(opening(_required_folder(settings), settings.vllm_args))
+        folder = _required_folder(settings)
+        huggingface.check_files(folder)
+        model = VllmModel(opening(folder, settings.vllm_args))
         return ThirdPartyEngine(
             "vllm", model, clock=time.monotonic, options=options, warm_up=warm_up
         )

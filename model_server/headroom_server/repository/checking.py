@@ -44,10 +44,10 @@ class Finding:
 
 def check(root: Path, *, trusted: bool) -> list[Finding]:
     """Return a finding per version of each model, at least one."""
-    if (generating := model_folder(root)) is not None:
-        summary = "a language model, served by generating text; it is checked when it is loaded"
-        return [Finding(str(generating), (), summary)]
     try:
+        if (generating := model_folder(root)) is not None:
+            summary = "a language model, served by generating text; it is checked when it is loaded"
+            return [Finding(str(generating), (), summary)]
         repository = folder.scan(root, "model")
     except LoadError as error:
         return [Finding(str(root), (str(error),))]

@@ -4,8 +4,7 @@
     <repository>/<model>/model.toml               version 1
     <repository>/model.toml                       one model, named by the server
 
-Weights are next to their description. Symbolic links are followed only inside the repository (a
-ConfigMap's mount has such links).
+Weights are next to their description. Links are followed as `files` says.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from headroom_server.engine import LoadError
+from headroom_server.repository import files
 from headroom_server.repository.description import Description
 from headroom_server.repository.description_file import MAX_BYTES, parse
 from headroom_server.repository.formats import DESCRIPTION
@@ -90,25 +90,7 @@ def _versions(root: Path, folder: Path) -> dict[int, Path]:
             f"there is no {DESCRIPTION} here or in a version's folder (1, 2, ...): add one, or "
             f"remove the folder"
         )
-    return {number: inside(root, one) for number, one in sorted(described.items())}
-
-
-def inside(root: Path, path: Path) -> Path:
-    """Return the path with links resolved, if it exists inside the repository.
-
-    Raises:
-        LoadError: with only the last part of the path, because the rest reveals locations.
-    """
-    try:
-        resolved = path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
-        raise LoadError(f"{path.name} does not exist or cannot be read: add the file") from error
-    if not resolved.is_relative_to(root.resolve()):
-        raise LoadError(
-            f"{path.name} must be inside the repository; got a link to a file outside: copy "
-            "the file"
-        )
-    return resolved
+    return {number: files.inside(root, one) for number, one in sorted(described.items())}
 
 
 def describe(root: Path, folder: Path) -> Description:
@@ -117,12 +99,9 @@ def describe(root: Path, folder: Path) -> Description:
     Raises:
         LoadError: it does not exist, or is wrong.
     """
-    path = inside(root, folder / DESCRIPTION)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise LoadError(f"{DESCRIPTION} cannot be read: {error.strerror}") from error
+    data = files.read(root, folder / DESCRIPTION, MAX_BYTES)
+    if data is None:
+        raise LoadError(f"{DESCRIPTION} does not exist: add the file")
     return parse(data, DESCRIPTION)
 
 
@@ -132,10 +111,7 @@ def weights(root: Path, folder: Path, name: str) -> Path:
     Raises:
         LoadError: it is missing, outside the repository, or not a file.
     """
-    path = inside(root, folder / name)
-    if not path.is_file():
-        raise LoadError(f"{name} must be a regular file")
-    return path
+    return files.regular(root, folder / name)
 
 
 def sha256(path: Path) -> str:

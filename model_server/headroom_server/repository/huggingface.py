@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headroom_server.engine import LoadError
-from headroom_server.repository import model_uri
+from headroom_server.repository import files, model_uri
 from headroom_server.repository.formats import DESCRIPTION
 from headroom_server.settings import Settings
 
@@ -21,8 +21,22 @@ def is_model(folder: Path) -> bool:
     )
 
 
+def check_files(folder: Path) -> None:
+    """Check what is next to the configuration, for a library that opens the files itself.
+
+    Raises:
+        LoadError: an entry leads outside, or is neither a folder nor a regular file.
+    """
+    for one in sorted(folder.iterdir()):
+        (files.inside if one.is_dir() else files.regular)(folder, one)
+
+
 def model_folder(root: Path) -> Path | None:
-    """Return the folder of the only language model: the root, or its only folder."""
+    """Return the folder of the only language model: the root, or its only folder.
+
+    Raises:
+        LoadError: the folder is a link that leads outside.
+    """
     if is_model(root):
         return root
     try:
@@ -30,14 +44,14 @@ def model_folder(root: Path) -> Path | None:
         others = [one for one in root.iterdir() if (one / DESCRIPTION).exists()]
     except OSError:
         return None
-    return found[0] if len(found) == 1 and not others else None
+    return files.inside(root, found[0]) if len(found) == 1 and not others else None
 
 
 def configured_folder(settings: Settings) -> Path | None:
     """Return the folder of the language model that the settings name; None if they do not.
 
     Raises:
-        LoadError: HEADROOM_MODEL_URI is invalid.
+        LoadError: HEADROOM_MODEL_URI is invalid, or its only folder leads outside.
     """
     try:
         root = model_uri.directory(settings.model_uri)

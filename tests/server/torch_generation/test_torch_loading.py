@@ -177,7 +177,7 @@ def test_weights_that_are_there_twice_are_refused(tmp_path: Path) -> None:
     [
         ({"dtype": "float8"}, "number format must be one of"),
         ({"context_tokens": 65}, "context must be from 1 to the model's 64 tokens; got 65"),
-        ({}, "model.safetensors must be in the model's folder"),
+        ({}, "model.safetensors does not exist or cannot be read: add the file"),
     ],
 )
 def test_what_cannot_be_loaded_says_why(

@@ -23,6 +23,7 @@ from headroom_server.errors import InvalidRequestError
 from headroom_server.generation.text.template_sandbox import BoundedSandbox
 from headroom_server.generation.text.tokenizer_folder import read_json, token_name
 from headroom_server.generation.text.tool_calls import style_of
+from headroom_server.repository import files
 
 MAX_TEMPLATE_BYTES = 1 << 17
 """Largest template that is compiled; Gemma 4's has 12 KiB. Compiling one of this size takes up to 8
@@ -153,7 +154,7 @@ def load_chat_template(folder: Path) -> ChatTemplate | None:
     Raises:
         LoadError: it is not valid.
     """
-    config = read_json(folder / "tokenizer_config.json")
+    config = read_json(folder, "tokenizer_config.json")
     source, tool_source = _sources(folder, config.get("chat_template"))
     if source is None:
         return None
@@ -165,9 +166,9 @@ def load_chat_template(folder: Path) -> ChatTemplate | None:
 
 def _sources(folder: Path, configured: object) -> tuple[str | None, str | None]:
     """Return the usual template, and the one for chats with tools if it is another."""
-    in_file = _text(folder / "chat_template.jinja")
+    in_file = _text(folder, "chat_template.jinja")
     if in_file is not None:
-        return in_file, _text(folder / "additional_chat_templates" / "tool_use.jinja")
+        return in_file, _text(folder, "additional_chat_templates/tool_use.jinja")
     if isinstance(configured, list):
         named = {
             one.get("name"): one.get("template") for one in configured if isinstance(one, dict)
@@ -180,10 +181,9 @@ def _string(found: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _text(path: Path) -> str | None:
+def _text(folder: Path, name: str) -> str | None:
+    data = files.read(folder, folder / name, MAX_TEMPLATE_BYTES)
     try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadError(f"{path.name} must be readable text in UTF-8") from error
+        return None if data is None else data.decode()
+    except UnicodeDecodeError as error:
+        raise LoadError(f"{name} must be readable text in UTF-8") from error

@@ -14,6 +14,7 @@ from headroom_server.engine import LoadError
 from headroom_server.generation.text.chat import ChatFormat
 from headroom_server.generation.text.huggingface_tokenizer import HuggingFaceTokenizer
 from headroom_server.generation.text.library_panics import panics_raise
+from headroom_server.repository import files
 
 MAX_FILE_BYTES = 256 << 20
 """Largest size of tokenizer.json; the largest published ones have 35 MB."""
@@ -25,17 +26,15 @@ def load_tokenizer(folder: Path, chat: ChatFormat | None = None) -> HuggingFaceT
     Raises:
         LoadError: a file is missing or invalid.
     """
-    path = folder / "tokenizer.json"
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise LoadError(f"tokenizer.json must have at most {MAX_FILE_BYTES} bytes; got more")
-        with panics_raise(LoadError("tokenizer.json must be valid; the library panics")):
-            library = LibraryTokenizer.from_file(str(path))
-    except OSError as error:
+    data = files.read(folder, folder / "tokenizer.json", MAX_FILE_BYTES)
+    if data is None:
         raise LoadError(
-            f"tokenizer.json is required and must be readable; got {error.strerror}: save the "
-            "tokenizer in its fast form next to the weights"
-        ) from error
+            "tokenizer.json is required; got none: save the tokenizer in its fast form next to the "
+            "weights"
+        )
+    try:
+        with panics_raise(LoadError("tokenizer.json must be valid; the library panics")):
+            library = LibraryTokenizer.from_buffer(data)
     except LoadError:
         raise
     except Exception as error:
@@ -70,9 +69,9 @@ def _check_encodes(library: LibraryTokenizer) -> None:
 def _eos_tokens(folder: Path, library: LibraryTokenizer) -> set[int]:
     found: set[int] = set()
     for name in ("generation_config.json", "config.json"):
-        value = read_json(folder / name).get("eos_token_id")
+        value = read_json(folder, name).get("eos_token_id")
         found |= _known(library, value if isinstance(value, list) else [value])
-    named = token_name(read_json(folder / "tokenizer_config.json").get("eos_token"))
+    named = token_name(read_json(folder, "tokenizer_config.json").get("eos_token"))
     token = None if named is None else library.token_to_id(named)
     return found if token is None else found | {token}
 
@@ -95,20 +94,19 @@ def token_name(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def read_json(path: Path) -> Mapping[str, Any]:
+def read_json(folder: Path, name: str) -> Mapping[str, Any]:
     """Return the object in a file; {} if the file does not exist.
 
     Raises:
-        LoadError: it is not JSON, or no object.
+        LoadError: see `files.read`; or it is not JSON, or no object.
     """
-    try:
-        value = orjson.loads(path.read_bytes())
-    except FileNotFoundError:
+    data = files.read(folder, folder / name, files.MOST_JSON_BYTES)
+    if data is None:
         return {}
-    except OSError as error:
-        raise LoadError(f"{path.name} cannot be read: {error.strerror}") from error
+    try:
+        value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise LoadError(f"{path.name} must be JSON; got {error}") from error
+        raise LoadError(f"{name} must be JSON; got {error}") from error
     if not isinstance(value, dict):
-        raise LoadError(f"{path.name} must be an object; got {type(value).__name__}")
+        raise LoadError(f"{name} must be an object; got {type(value).__name__}")
     return value

@@ -11,6 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from headroom_server.engine import LoadError
+from headroom_server.repository import files
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -42,7 +43,7 @@ class Checkpoint:
         if file is None:
             raise LoadError(f"the weights must contain {name}; they do not")
         try:
-            with safe_open(self._folder / file, framework="pt", device="cpu") as opened:
+            with _opened(self._folder, file) as opened:
                 found = opened.get_tensor(name)
         except (OSError, SafetensorError) as error:
             raise LoadError(f"{file}: {error}") from error
@@ -55,14 +56,14 @@ class Checkpoint:
 
 
 def _index(folder: Path) -> Mapping[str, str]:
-    index = folder / INDEX
+    index = files.read(folder, folder / INDEX, files.MOST_JSON_BYTES)
     try:
-        if not index.exists():
-            with safe_open(folder / SINGLE, framework="pt", device="cpu") as opened:
+        if index is None:
+            with _opened(folder, SINGLE) as opened:
                 return dict.fromkeys(opened.keys(), SINGLE)
-        entries = json.loads(index.read_bytes())["weight_map"]
+        entries = json.loads(index)["weight_map"]
     except OSError as error:
-        raise LoadError(f"{SINGLE} must be in the model's folder: {error}") from error
+        raise LoadError(f"{SINGLE} cannot be read: {error}") from error
     except SafetensorError as error:
         raise LoadError(f"{SINGLE} must be a whole file of safetensors: {error}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -77,3 +78,7 @@ def _index(folder: Path) -> Mapping[str, str]:
         # transformers reads the file, vLLM what the index names
         raise LoadError(f"{SINGLE} must be absent next to an {INDEX} of others; remove the older")
     return entries
+
+
+def _opened(folder: Path, file: str) -> safe_open:
+    return safe_open(files.regular(folder, folder / file), framework="pt", device="cpu")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headroom_server.engine import LoadError
+from headroom_server.repository import files
 from headroom_server.torch_generation.model.config_fields import check_supported, number, size
 
 ROPE_KINDS = ("default", "dynamic", "linear", "llama3", "yarn")
@@ -71,11 +72,11 @@ def read_shape(folder: Path) -> ModelShape:
     Raises:
         LoadError: it is absent, not JSON, or describes a model that is not supported.
     """
-    path = folder / "config.json"
+    data = files.read(folder, folder / "config.json", files.MOST_JSON_BYTES)
+    if data is None:
+        raise LoadError("config.json must be in the model's folder; got none: add the file")
     try:
-        config = json.loads(path.read_bytes())
-    except OSError as error:
-        raise LoadError(f"config.json must be readable in the model's folder: {error}") from error
+        config = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise LoadError(f"config.json must be JSON: {error}") from error
     if not isinstance(config, dict):
