@@ -132,8 +132,8 @@ def test_counters_resume_only_where_a_replica_is_scraped_again() -> None:
     old, new = ready_pod("old", created_s=-900.0), ready_pod("new", created_s=3600.0)
     windows = Windows()
 
-    def seen(now_s: float, *scraped_s: tuple[str, float]) -> Observation:
-        samples = tuple(sample(uid, time_s, 9.0) for uid, time_s in scraped_s)
+    def seen(now_s: float, *scraped_s: tuple[str, float], arrived: float = 9.0) -> Observation:
+        samples = tuple(sample(uid, time_s, arrived) for uid, time_s in scraped_s)
         return Observation(now_s=now_s, current=1, pods=(old, new), samples=samples)
 
     assert windows.unseen_s(seen(0.0, ("old", 0.0))) == 0.0
@@ -141,7 +141,9 @@ def test_counters_resume_only_where_a_replica_is_scraped_again() -> None:
     assert windows.unseen_s(seen(2.0, ("old", 2.0))) == 0.0
     assert windows.unseen_s(seen(3612.0, ("old", 0.0))) == 0.0, "the same page again"
     assert windows.unseen_s(seen(3612.0, ("new", 3612.0))) == 0.0, "the first page of another"
-    assert windows.unseen_s(seen(3612.0, ("new", 3612.0), ("old", 3612.0))) == 3612.0
+    both = ("new", 3612.0), ("old", 3612.0)
+    assert windows.unseen_s(seen(3612.0, *both)) == 0.0, "nothing has moved in the old page"
+    assert windows.unseen_s(seen(3612.0, *both, arrived=12.0)) == 3612.0
 
 
 @pytest.mark.parametrize("back_s", [2.0, 4.0, 9.0])

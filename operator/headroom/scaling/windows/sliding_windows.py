@@ -129,8 +129,8 @@ class Windows(WindowCounts):
         if self.seen_s is None or observation.now_s - self.seen_s <= GAP_S:
             return 0.0
         known = [(one, self.last[one.pod]) for one in observation.samples if one.pod in self.last]
-        again = any(one.time_s > last.time_s and one.arrivals != last.arrivals for one, last in known)
-        return observation.now_s - self.seen_s if again else 0.0
+        counted = [one.arrivals != last.arrivals for one, last in known if one.time_s > last.time_s]
+        return observation.now_s - self.seen_s if any(counted) else 0.0
 
     def watched_s(self, now_s: float, window_s: float) -> float:
         """Seconds of the window since the first tick that are kept; 0 at the first tick."""
