@@ -60,7 +60,7 @@ class ScaleDown(Value):
 
 
 class ScaleToZero(Value):
-    """Removal of the last replica. The next request starts one, and is held meanwhile."""
+    """Removal of the last replica. The next request starts one; an activator holds it."""
 
     idle_timeout: Annotated[Duration, Within("10s", "24h")] = Duration.parse("10m")
     """Time without requests after which the last replica is removed. Requires minReplicas 0."""
