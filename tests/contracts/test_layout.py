@@ -106,6 +106,16 @@ def test_large_package_says_which_modules_belong_together() -> None:
     assert missing == []
 
 
+def test_copies_in_operator_and_model_server_are_the_same() -> None:
+    """The two are separate distributions, and neither imports the other."""
+    copies = (
+        ROOT / "operator/headroom/activator/hpack_fields.py",
+        ROOT / "model_server/headroom_server/open_inference_grpc/hpack_fields.py",
+    )
+    first, second = (path.read_text() for path in copies)
+    assert first == second, "a change of one copy must be made in both; copy the file"
+
+
 def test_our_generation_engine_is_small() -> None:
     engine = ROOT / "model_server/headroom_server/torch_generation"
     lines = sum(len(path.read_text().splitlines()) for path in engine.rglob("*.py"))
