@@ -1,6 +1,6 @@
 """Opens files of a model: regular files within its folder, and reads them up to a bound.
 
-Who writes a model's folder may put links and pipes there. A link may lead anywhere in the folder
+The owner of a model's folder may put links and pipes there. A link may lead anywhere in the folder
 (mounts of ConfigMaps consist of links), and from a snapshot in the cache of the Hugging Face hub to
 the files of the same model:
 

@@ -33,7 +33,10 @@ class Spread:
 
     @classmethod
     def through(cls, median_s: float, percentile_s: float, percentile: float) -> Self | None:
-        """Return the one with these two; None where they are no times, or both the median."""
+        """Return the distribution through the median and a percentile above it.
+
+        None where these are no times, or the percentile is not above 0.5.
+        """
         if not 0.0 < median_s <= percentile_s < math.inf or percentile <= 0.5:
             return None
         deviation = math.log(percentile_s / median_s) / NormalDist().inv_cdf(percentile)
